@@ -20,6 +20,7 @@ from ipc.text.safe_text import safe_line
 from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.pods.cache import PodCache
+from supervisor.pods.parts import NOTHING_TO_REPORT, Reporting
 from supervisor.pods.record import PodRecord
 from supervisor.protocol.commands import Log
 from supervisor.record.status_manager import StatusManager, pod_event
@@ -31,25 +32,16 @@ VIEW_S = 1.0
 """How long the end of a sync waits for the observation that shows what it has done, in seconds."""
 
 
-class _Unreported:
-    """A status that could not be generated."""
-
-    def __init__(self, name: str) -> None:
-        self.failures = FailureLog(name)
-        self.retry_at = 0.0
-
-
 class Announcer:
     """Reports what changed of a pod, and tries again what could not be reported."""
 
     def __init__(self, statuses: StatusManager, probes: ProbeManager, cache: PodCache, out: CommandBuffer) -> None:
-        self._unreported: dict[str, _Unreported] = {}
-        self._later: dict[str, PodRecord] = {}
-        """By UID."""
-        self._put_off: dict[str, PodRecord] = {}
-        """By UID: pods of a burst without a status."""
-        self._with_view: dict[str, float] = {}
-        """By UID: until when (monotonic) the end of a sync waits for its observation."""
+        self._later: list[PodRecord] = []
+        """Pods to report with the end of this event, unless they are reported before."""
+        self._unreported: list[PodRecord] = []
+        """Pods that are reported anew after a while, unless an event reports them before."""
+        self._put_off: list[PodRecord] = []
+        """Pods of a batch, which had no status when they came."""
         self._statuses = statuses
         self._probes = probes
         self._cache = cache
@@ -60,77 +52,68 @@ class Announcer:
 
         One that cannot be generated stays as it was, and is tried again (`due_again`): nothing was changed by then.
         """
-        self._later.pop(state.uid, None)
-        self._put_off.pop(state.uid, None)
-        self._with_view.pop(state.uid, None)
+        failures, state.parts.reporting = state.parts.reporting.failures, NOTHING_TO_REPORT
         if state.pod is None:
             return ""
         observed = self._cache.get(state.uid)
         try:
             self._out.to_api(self._statuses.pod(state, observed, self._probes.results(state.uid), now, observed_at))
         except Exception as error:
-            unreported = self._unreported.setdefault(state.uid, _Unreported(f"status of pod {state.name}"))
-            unreported.retry_at = now.mono + RETRY_S
-            self._fault(state, unreported.failures, "error determining status", error, now)
-        else:
-            self._unreported.pop(state.uid, None)
+            failures = failures or FailureLog(f"status of pod {state.name}")
+            state.parts.reporting = Reporting(failures=failures, retry_at=now.mono + RETRY_S)
+            self._unreported.append(state)
+            self._fault(state, failures, "error determining status", error, now)
         return self._statuses.phase(state.uid)
 
     def report_later(self, state: PodRecord) -> None:
         """Report with the end of this event, unless its handling reports the pod anyway, as a dispatch does."""
-        self._later[state.uid] = state
+        if not state.parts.reporting.is_due:
+            state.parts.reporting = msgspec.structs.replace(state.parts.reporting, is_due=True)
+            self._later.append(state)
 
-    def report_with_view(self, uid: str, now: Instant) -> None:
+    def report_with_view(self, state: PodRecord, now: Instant) -> None:
         """Report with the observation that was asked for, so that a sync and what it has done are one change; without
         one after a while (`due_again`)."""
-        self._with_view[uid] = now.mono + VIEW_S
+        state.parts.reporting = msgspec.structs.replace(state.parts.reporting, view_until=now.mono + VIEW_S)
+        self._unreported.append(state)
 
-    def awaits_view(self, uid: str) -> bool:
+    def awaits_view(self, state: PodRecord) -> bool:
         """Whether the next observation of the pod is to be reported even if it shows nothing new."""
-        return uid in self._with_view
+        return state.parts.reporting.view_until < math.inf
 
     def put_off(self, state: PodRecord) -> None:
-        """Report the first status when the burst is over in which the pod has come (`report_put_off`), unless something
-        of it is to be reported before. Only for a pod of which nothing can be there yet: it is Pending, and goes to its
+        """Report the first status when the pods of its batch are on their way (`report_batch`), unless something of it
+        is to be reported before. Only for a pod of which nothing can be there yet: it is Pending, and goes to its
         worker without being asked for a phase."""
-        self._put_off[state.uid] = state
+        state.parts.reporting = msgspec.structs.replace(state.parts.reporting, is_put_off=True)
+        self._put_off.append(state)
 
-    @property
-    def is_silent(self) -> bool:
-        """Whether pods of a burst are on their way to their workers, and their first statuses wait."""
+    def is_batch_under_way(self) -> bool:
+        """Whether pods of a batch are on their way to their workers, and their first statuses wait."""
+        while self._put_off and not self._put_off[-1].parts.reporting.is_put_off:
+            self._put_off.pop()
         return bool(self._put_off)
 
-    def is_put_off(self, uid: str) -> bool:
-        """Whether the pod has no status because it is put off."""
-        return uid in self._put_off
-
-    def report_put_off(self, now: Instant) -> None:
+    def report_batch(self, now: Instant) -> None:
         """Report every first status that was put off."""
-        for state in tuple(self._put_off.values()):
-            self.report(state, now)
+        put_off, self._put_off = self._put_off, []
+        for state in put_off:
+            if state.parts.reporting.is_put_off:
+                self.report(state, now)
 
     def settle(self, now: Instant) -> None:
-        """Report what was put off."""
-        for state in tuple(self._later.values()):
-            self.report(state, now)
+        """Report the pods of `report_later`."""
+        later, self._later = self._later, []
+        for state in later:
+            if state.parts.reporting.is_due:
+                self.report(state, now)
 
-    def due_again(self, now: Instant) -> list[str]:
-        """UIDs of the pods whose status could not be generated, when it is time to try again, and of those whose
-        observation does not come; each is named once."""
-        due = [uid for uid, unreported in self._unreported.items() if unreported.retry_at <= now.mono]
-        for uid in due:
-            self._unreported[uid].retry_at = math.inf
-        unseen = [uid for uid, until in self._with_view.items() if until <= now.mono]
-        for uid in unseen:
-            del self._with_view[uid]
-        return due + unseen
-
-    def forget(self, uid: str) -> None:
-        """Drop what is remembered of that pod: nothing of it is left."""
-        self._unreported.pop(uid, None)
-        self._later.pop(uid, None)
-        self._put_off.pop(uid, None)
-        self._with_view.pop(uid, None)
+    def due_again(self, now: Instant) -> list[PodRecord]:
+        """Pods whose status could not be generated, when it is time to try again, and pods whose observation does not
+        come."""
+        left = [state for state in self._unreported if state.parts.reporting.due_again_at < math.inf]
+        self._unreported = [state for state in left if state.parts.reporting.due_again_at > now.mono]
+        return [state for state in left if state.parts.reporting.due_again_at <= now.mono]
 
     def fault(self, state: PodRecord, what: str, error: Exception, now: Instant) -> None:
         """An unexpected error in the master's own work on that pod, which no other pod notices."""

@@ -35,8 +35,8 @@ class Dispatcher:
         self._updates = updates
         self._pod_table = parts.pod_table
         self._out = parts.out
-        self._volumes = volumes
         self._waits = parts.waits
+        self._volumes = volumes
         self._delivery = ObjectDelivery(parts.objects, volumes.claims_of, volumes.cluster_values)
 
     def dispatch_touched(self, now: Instant) -> None:
@@ -44,11 +44,13 @@ class Dispatcher:
         while uids := self._pod_table.take_touched():
             for uid in uids:
                 state = self._pod_table.get(uid)
-                if state is None or state.lifecycle.in_flight is None:
-                    self._pod_table.touch(self._delivery.unload(uid))
-                if state is not None and state.lifecycle.wants_dispatch():
+                if state is None:
+                    continue
+                if state.lifecycle.in_flight is None:
+                    self._pod_table.touch(self._delivery.unload(state))
+                if state.lifecycle.wants_dispatch():
                     self._take_next_step(state, now)
-                if state is not None and uid in self._pod_table:
+                if uid in self._pod_table:
                     self._probe(state, now)
 
     def _probe(self, state: PodRecord, now: Instant) -> None:
@@ -123,11 +125,11 @@ class Dispatcher:
             has_fresh_view=entry is not None,
             lacks_admission=self._updates.admission.is_waiting(uid),
             lacks_devices=parts.devices.is_waiting(uid),
-            is_paused=parts.pauses.holds_back(uid),
+            is_paused=parts.pauses.holds_back(state),
             has_worker=self._out.is_up(state.slot),
             isolated_until=parts.poison_pods.isolated_until(uid, now.mono),
             awaits_trial=parts.poison_pods.awaits_trial(state.slot, uid),
-            next_sync_at=parts.queue.due(uid),
+            next_sync_at=state.parts.next_sync_at,
         )
 
     def _dispatch(self, state: PodRecord, entry: CacheEntry, found: PodObjects, now: Instant) -> None:
@@ -169,7 +171,7 @@ class Dispatcher:
             remove=lifecycle.removed,
             dead_containers=dead_containers,
             restarting_all=is_restarting_all(parts.statuses.status(state.uid)),
-            pull_failures=parts.pulls.failures(state.uid),
+            pull_failures=state.parts.pull_failures,
             probe_results=dict(parts.probes.results(state.uid)),
             evicted=parts.statuses.eviction(state.uid),
             objects=objects,
@@ -179,7 +181,7 @@ class Dispatcher:
             known_devices=parts.devices.known(state.pod),
             unsure_resources=parts.allocations.is_unsure(state.uid),
             restarts=dict(parts.restarts.of_pod(state.uid)),
-            freeze=parts.pauses.wish(state.uid) if flight.kind is WorkType.SYNC else Freeze.NONE,
+            freeze=parts.pauses.requested(state) if flight.kind is WorkType.SYNC else Freeze.NONE,
             network_problem=parts.node.view.network_problem,
             active_since=parts.statuses.active_since(state),
             ended=parts.ended.lacked_by(entry.status),
@@ -188,7 +190,7 @@ class Dispatcher:
     def _is_left_alone(self, state: PodRecord, now: Instant) -> bool:
         """Whether probes leave the pod alone: while it is paused, after it has killed a worker, and when that one goes
         down, which must not fail because of them."""
-        if self._parts.pauses.leaves_unprobed(state.uid):
+        if self._parts.pauses.leaves_unprobed(state):
             return True
         poison_pods = self._parts.poison_pods
         goes_down = state.lifecycle.phase is not WorkType.SYNC
@@ -217,7 +219,7 @@ class Dispatcher:
     def _settle(self, state: PodRecord, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
         before = state.lifecycle.phase
-        if not self._parts.announcer.is_put_off(state.uid):
+        if not state.parts.reporting.is_put_off:
             self.terminate_if_terminal(state, now)
         state.lifecycle.settle(view)
         if state.lifecycle.phase is not before:
@@ -232,17 +234,12 @@ class Dispatcher:
         """Nothing of it is left; a successor begins anew."""
         self._pod_table.end(state)
         self._parts.observation_requests.forget(state.uid)
-        self._parts.queue.remove(state.uid)
         self._parts.usage.drop(state.uid)
-        self._parts.cluster_values.pop(state.uid, None)
         self._parts.poison_pods.forget(state.uid)
         self._parts.allocations.remove(state.uid)
         self._parts.restarts.forget(state.uid)
         self._parts.ended.forget(state.uid)
-        self._parts.pauses.forget(state)
-        self._parts.announcer.forget(state.uid)
-        self._waits.forget(state.uid)
-        self._parts.pulls.forget(state.uid)
+        self._parts.pauses.ended(state)
         self._out.send_all(self._parts.probes.forget(state.uid))
         self._out.to_node(Untrack(uid=state.uid))
         self._out.to_api(self._parts.statuses.gone(state.uid))

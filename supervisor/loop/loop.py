@@ -129,12 +129,12 @@ class SyncLoop:
         """Restarts of single containers, to be asked for."""
         self._updates = PodUpdates(parts, self._shutdown, self._resizes)
         holders = ClaimHolders(table, cache, parts.tracking)
-        self._volumes = VolumeUpdates(node_, table, parts.cluster_values, holders, announcer, out)
+        self._volumes = VolumeUpdates(node_, table, parts.known, holders, announcer, out)
         self._objects = ObjectUpdates(
             table,
             parts.objects,
             self._volumes,
-            parts.cluster_values,
+            parts.known,
             parts.incomplete,
             parts.statuses,
             parts.tracking,
@@ -142,7 +142,7 @@ class SyncLoop:
             out,
         )
         self._garbage = Garbage(node_, table, cache, parts.statuses, announcer, out, self._is_all_known)
-        self._cgroups = PodCgroupPlans(node_, table, cache, out, self._is_all_known)
+        self._cgroups = PodCgroupPlans(node_, parts.known, table, cache, out, self._is_all_known)
         self._workers = WorkerUpdates(
             table,
             parts.observation_requests,
@@ -239,7 +239,7 @@ class SyncLoop:
     def _settle(self, now: Instant) -> None:
         """Do what follows from what has changed."""
         self._retry_resizes(now)
-        if not self._announcer.is_silent:  # a new worker would take the CPU, and the pods of a burst do not wait for it
+        if not self._announcer.is_batch_under_way():  # a new worker would take the CPU, and the pods do not wait for it
             self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._parts.kills.settle(now)
@@ -372,7 +372,7 @@ class SyncLoop:
             self._parts.restarts.observed(state.uid, self._observation_requests.cache.get(state.uid))
             self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
-        elif self._announcer.awaits_view(state.uid):
+        elif self._announcer.awaits_view(state):
             self._announcer.report(state, now)
 
     def _pod_of(self, uid: str) -> Pod | None:
@@ -399,8 +399,8 @@ class SyncLoop:
         with_effect = flight.kind is not WorkType.SYNC or _may_have_touched(done)
         self._observation_requests.acted(state.uid, now.mono, with_effect=with_effect)
         if with_effect:
-            self._pod_table.stir(state)
-        self._parts.pulls.set_failures(state.uid, done.pull_failures)
+            self._pod_table.note_activity(state)
+        state.parts.pull_failures = done.pull_failures
         statuses.sync_ended(state, done)
         if not done.cancelled and done.error is not SyncError.STALE_VIEW:
             self._parts.poison_pods.survived(state.slot, state.uid)
@@ -422,7 +422,7 @@ class SyncLoop:
         else:
             state.lifecycle.resync()
         if flight.kind is WorkType.SYNC and _is_shown_by_view(done):
-            self._announcer.report_with_view(state.uid, now)
+            self._announcer.report_with_view(state, now)
         else:
             self._announcer.report(state, now)
 
@@ -497,11 +497,9 @@ class SyncLoop:
         self._out.to_api(self._parts.statuses.expire_events(now))
         self._sync_due(now)
         self._tell_waits(now)
-        for uid in self._announcer.due_again(now):
-            state = self._pod_table.get(uid)
-            if state is not None:
-                self._announcer.report(state, now)
-                self._pod_table.touch((uid,))
+        for state in self._announcer.due_again(now):
+            self._announcer.report(state, now)
+            self._pod_table.touch((state.uid,))
         for state in self._pod_table.with_deadline():
             if self._parts.statuses.is_past_deadline(state, now):
                 self._dispatcher.terminate_if_terminal(state, now)

@@ -13,13 +13,14 @@ from ipc.host.clock import Instant
 from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.pod_worker import WorkType
-from ipc.podobjects.cluster_values import NO_VALUES, ClusterValues
+from ipc.podobjects.cluster_values import NO_VALUES
 from supervisor.loop.announcer import Announcer
 from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.loop.incomplete_pods import IncompletePods
 from supervisor.loop.tracking import PodTracking
 from supervisor.loop.volume_updates import VolumeUpdates
 from supervisor.managers.object_store import ObjectStore
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import BindingsRestored
@@ -35,7 +36,7 @@ class ObjectUpdates:
         pod_table: PodTable,
         objects: ObjectStore,
         volumes: VolumeUpdates,
-        cluster_values: dict[str, ClusterValues],
+        known: KnownPods,
         incomplete: IncompletePods,
         statuses: StatusManager,
         tracking: PodTracking,
@@ -45,7 +46,7 @@ class ObjectUpdates:
         self._pod_table = pod_table
         self._objects = objects
         self._volumes = volumes
-        self._cluster_values = cluster_values
+        self._known = known
         self._incomplete = incomplete
         self._statuses = statuses
         self._tracking = tracking
@@ -59,16 +60,16 @@ class ObjectUpdates:
         """Keep values of a pod that is still to come; False when the pod is here, and something may follow."""
         if stated.uid in self._pod_table or stated.values is None:
             return False
-        self._cluster_values[stated.uid] = stated.values
+        self._known.of(stated.uid).cluster_values = stated.values
         return True
 
     def on_pod_values(self, stated: PodValuesStated, now: Instant) -> None:
         """A pod is synced when its files are others; variables are read when a container starts."""
-        known = self._cluster_values
-        before = known.pop(stated.uid, NO_VALUES)
+        parts = self._known.of(stated.uid)
+        before, parts.cluster_values = parts.cluster_values or NO_VALUES, stated.values
         if stated.values is None:
+            self._known.tidy(stated.uid)
             return
-        known[stated.uid] = stated.values
         state = self._pod_table.get(stated.uid)
         if state is not None and not stated.values.same_files(before):
             self._sync((state,), now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
@@ -22,6 +21,7 @@ from supervisor.managers.probe_manager import ProbeManager
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.poison import PoisonPods
 from supervisor.pods.sharding import worker_limits
 from supervisor.pods.table import PodTable
@@ -38,16 +38,15 @@ class LoopParts:
         self.node = ThisNode(settings, node)
         self.usage = NodeUsage()
         self.out = CommandBuffer(fed_slots(is_member=settings.cluster.is_configured))
-        self.pod_table = PodTable(worker_limits(settings), pod_rows, self.out.is_up)
+        self.known = KnownPods()
+        self.pod_table = PodTable(worker_limits(settings), pod_rows, self.out.is_up, self.known)
         self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self.ended = EndedContainers()
         self.observation_requests = ObservationRequests(self.ended.merged)
         self.cache = self.observation_requests.cache
-        self.queue = WorkQueue()
+        self.queue = WorkQueue(self.known)
         self.waits = HeldUpPods()
         self.objects = ObjectStore()
-        self.cluster_values: dict[str, ClusterValues] = {}
-        """Values that a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes them."""
         self.incomplete = IncompletePods()
         self.pulls = ImagePulls(pull_limits(settings))
         self.probes = ProbeManager()

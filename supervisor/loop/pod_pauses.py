@@ -7,8 +7,6 @@ and its probes do not run; its end resumes it first (`workers.kuberuntime.pause_
 
 from __future__ import annotations
 
-import msgspec
-
 from ipc.host.clock import Instant
 from ipc.kubecontainer.frozen import is_frozen
 from ipc.messages import event_reasons
@@ -17,6 +15,7 @@ from ipc.messages.sync_error import SyncError
 from supervisor.loop.announcer import Announcer
 from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.pods.cache import PodCache
+from supervisor.pods.parts import PauseRequest
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.commands import FreezeAnswered
@@ -31,13 +30,8 @@ _DONE = {
 }
 
 
-class _Wish(msgspec.Struct, frozen=True):
-    freeze: Freeze
-    ticket: int
-
-
 class PodPauses:
-    """Owns what was asked for, by UID."""
+    """Owns what was asked for of each pod."""
 
     def __init__(
         self, pod_table: PodTable, cache: PodCache, statuses: StatusManager, announcer: Announcer, out: CommandBuffer
@@ -47,22 +41,20 @@ class PodPauses:
         self._statuses = statuses
         self._announcer = announcer
         self._out = out
-        self._wishes: dict[str, _Wish] = {}
 
     # --- what a sync and the probes have to know -----------------------------------------------------------------
 
-    def wish(self, uid: str) -> Freeze:
+    def requested(self, state: PodRecord) -> Freeze:
         """Act that the pod's next sync consists of."""
-        wish = self._wishes.get(uid)
-        return wish.freeze if wish is not None else Freeze.NONE
+        return state.parts.pause.freeze if state.parts.pause is not None else Freeze.NONE
 
-    def holds_back(self, uid: str) -> bool:
+    def holds_back(self, state: PodRecord) -> bool:
         """Whether the pod is paused and nothing is to be done about that: then nothing of it is synced."""
-        return uid not in self._wishes and is_frozen(self._cache.get(uid))
+        return state.parts.pause is None and is_frozen(self._cache.get(state.uid))
 
-    def leaves_unprobed(self, uid: str) -> bool:
+    def leaves_unprobed(self, state: PodRecord) -> bool:
         """Whether probes would find, or may find, what cannot answer."""
-        return uid in self._wishes or is_frozen(self._cache.get(uid))
+        return state.parts.pause is not None or is_frozen(self._cache.get(state.uid))
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -73,14 +65,14 @@ class PodPauses:
         except RequestRefused as refused:
             self._refuse(request.ticket, refused)
             return
-        before = self._wishes.pop(state.uid, None)
+        before, state.parts.pause = state.parts.pause, None
         if before is not None:
             self._refuse(before.ticket, _conflict(f'pod "{request.name}": somebody has asked for something else since'))
         elif is_frozen(self._cache.get(state.uid)) is (request.freeze is Freeze.PAUSE):
             words = "is paused already" if request.freeze is Freeze.PAUSE else "is not paused"
             self._refuse(request.ticket, _conflict(f'pod "{request.name}" {words}'))
             return
-        self._wishes[state.uid] = _Wish(request.freeze, request.ticket)
+        state.parts.pause = PauseRequest(request.freeze, request.ticket)
         state.lifecycle.sync_soon()
         self._pod_table.touch((state.uid,))
 
@@ -100,35 +92,35 @@ class PodPauses:
 
     def sync_ended(self, state: PodRecord, done: SyncDone, now: Instant) -> None:
         """Answer whoever has asked. A sync that was cancelled, or saw too little, is tried again."""
-        wish = self._wishes.get(state.uid)
-        if wish is None:
+        asked = state.parts.pause
+        if asked is None:
             return
         if state.lifecycle.phase is not WorkType.SYNC:
-            self._end(state.uid, _conflict(f'pod "{_name(state)}" ends meanwhile'))
+            self._answer(state, asked, _conflict(f'pod "{_name(state)}" ends meanwhile'))
             return
-        result = next((result for result in done.results if result.action is ACTIONS[wish.freeze]), None)
+        result = next((result for result in done.results if result.action is ACTIONS[asked.freeze]), None)
         if result is not None and not result.error:
-            self._end(state.uid)
-            self._announcer.pod_event(state, *_DONE[wish.freeze], now)
+            self._answer(state, asked)
+            self._announcer.pod_event(state, *_DONE[asked.freeze], now)
             state.lifecycle.resync()
         elif result is not None:
-            self._end(state.uid, _conflict(f'pod "{_name(state)}" cannot be {wish.freeze}d: {result.message}'))
+            self._answer(state, asked, _conflict(f'pod "{_name(state)}" cannot be {asked.freeze}d: {result.message}'))
             state.lifecycle.resync()
         elif done.error not in (SyncError.NONE, SyncError.STALE_VIEW):
-            message = f'pod "{_name(state)}" was not {wish.freeze}d: {done.message}'
-            self._end(state.uid, RequestRefused(503, "ServiceUnavailable", message))
+            message = f'pod "{_name(state)}" was not {asked.freeze}d: {done.message}'
+            self._answer(state, asked, RequestRefused(503, "ServiceUnavailable", message))
 
-    def forget(self, state: PodRecord) -> None:
+    def ended(self, state: PodRecord) -> None:
         """The pod is gone."""
-        if state.uid in self._wishes:
-            self._end(state.uid, _conflict(f'pod "{_name(state)}" is gone'))
+        if (asked := state.parts.pause) is not None:
+            self._answer(state, asked, _conflict(f'pod "{_name(state)}" is gone'))
 
-    def _end(self, uid: str, refused: RequestRefused | None = None) -> None:
-        ticket = self._wishes.pop(uid).ticket
+    def _answer(self, state: PodRecord, asked: PauseRequest, refused: RequestRefused | None = None) -> None:
+        state.parts.pause = None
         if refused is None:
-            self._out.add(FreezeAnswered(ticket))
+            self._out.add(FreezeAnswered(asked.ticket))
         else:
-            self._refuse(ticket, refused)
+            self._refuse(asked.ticket, refused)
 
     def _refuse(self, ticket: int, refused: RequestRefused) -> None:
         self._out.add(FreezeAnswered(ticket, refused.code, refused.reason, str(refused)))

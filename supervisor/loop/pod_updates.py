@@ -61,8 +61,8 @@ class PodUpdates:
         self.admission = PodAdmission(parts, shutdown)
         self._evicted: dict[str, PodFailure] = {}
         """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
-        self._unwarned: dict[str, None] = {}
-        """UIDs of pods of a burst of whose fields nothing was said yet."""
+        self._unwarned: list[PodRecord] = []
+        """Pods of a batch whose fields were not reported on when they came."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
         self._stopping: deque[ShutdownGroup] = deque()
@@ -103,11 +103,11 @@ class PodUpdates:
 
     def statuses_due(self, now: Instant) -> None:
         """Say what was put off while others were on their way to their workers."""
-        for uid in tuple(self._unwarned):
-            if (state := self._pod_table.get(uid)) is not None and state.pod is not None:
+        unwarned, self._unwarned = self._unwarned, []
+        for state in unwarned:
+            if state.parts.is_unwarned and state.pod is not None:
                 self._warn(state, state.pod, now)
-        self._unwarned.clear()
-        self._announcer.report_put_off(now)
+        self._announcer.report_batch(now)
 
     def _turn(self, pod: Pod) -> tuple[bool, tuple[int, float]]:
         return pod.metadata.uid not in self._evicted, admission_order(pod)
@@ -147,7 +147,8 @@ class PodUpdates:
             return
         self._allocate(state, pod, stated)
         if hurries and self._is_nothing_there(stated):
-            self._unwarned[state.uid] = None
+            state.parts.is_unwarned = True
+            self._unwarned.append(state)
             self._announcer.put_off(state)
         else:
             self._warn(state, pod, now)
@@ -276,7 +277,7 @@ class PodUpdates:
         self._resizes.wake()
 
     def _warn(self, state: PodRecord, pod: Pod, now: Instant) -> None:
-        self._unwarned.pop(state.uid, None)
+        state.parts.is_unwarned = False
         for warning in self.admission.warnings(pod):
             self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
 

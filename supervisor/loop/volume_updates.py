@@ -28,6 +28,7 @@ from supervisor.loop.claim_holders import ClaimHolders
 from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.loop.node_view import ThisNode
 from supervisor.persistentvolume.controller import PersistentVolumeController
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.commands import RestsOn
@@ -49,14 +50,14 @@ class VolumeUpdates:
         self,
         node: ThisNode,
         pod_table: PodTable,
-        cluster_values: dict[str, ClusterValues],
+        known: KnownPods,
         holders: ClaimHolders,
         announcer: Announcer,
         out: CommandBuffer,
     ) -> None:
         self._node = node
         self._pod_table = pod_table
-        self._cluster_values = cluster_values
+        self._known = known
         self._holders = holders
         self._announcer = announcer
         self._out = out
@@ -142,7 +143,7 @@ class VolumeUpdates:
 
     def cluster_values(self, uid: str) -> ClusterValues | None:
         """Values that a cluster gives to a pod, without the volumes that this node or this pod may not have."""
-        values, state = self._cluster_values.get(uid), self._pod_table.get(uid)
+        values, state = self._known.find(uid).cluster_values, self._pod_table.get(uid)
         if values is None or not values.claims or state is None or state.pod is None:
             return values
         names = {volume.name: claim_name(state.pod, volume) for volume in state.pod.spec.volumes}

@@ -18,7 +18,7 @@ import msgspec
 
 from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.node_worker import CancelPull, StartPull
-from ipc.messages.pod_worker import AbandonPull, PullFailure, PullImage
+from ipc.messages.pod_worker import AbandonPull, PullImage
 from ipc.podobjects.registry_login import Pull
 from supervisor.config.settings import Settings
 from supervisor.managers.token_bucket import TokenBucket
@@ -87,26 +87,7 @@ class ImagePulls:
         self._parallel = limits.parallel
         self._bucket = TokenBucket(limits.per_s, limits.burst)
         self._pulls: dict[Pull, _Pull] = {}
-        self._failures: dict[str, tuple[PullFailure, ...]] = {}
-        """Back-off of each pod's images, as its last sync has left it, by UID."""
         self._node_up = False
-
-    # --- the back-off of each pod, which its worker decides on and does not outlive ---
-
-    def failures(self, uid: str) -> tuple[PullFailure, ...]:
-        """Failed pulls that the next sync of that pod has to know of."""
-        return self._failures.get(uid, ())
-
-    def set_failures(self, uid: str, failures: tuple[PullFailure, ...]) -> None:
-        """Note the failed pulls that the last sync of that pod has reported."""
-        if failures:
-            self._failures[uid] = failures
-        else:
-            self._failures.pop(uid, None)
-
-    def forget(self, uid: str) -> None:
-        """Drop the failed pulls of a pod of which nothing is left."""
-        self._failures.pop(uid, None)
 
     def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
         """Handle an event of the sync loop as far as it concerns pulls; the messages to send."""

@@ -19,6 +19,7 @@ from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podobjects.pod_claims import PodClaim
 from supervisor.managers.object_store import ObjectStore, PodObjects
+from supervisor.pods.parts import NO_LOAD, Load
 from supervisor.pods.record import PodRecord
 
 MAX_WORKER_BYTES: Final = 16 << 20
@@ -44,14 +45,12 @@ class ObjectDelivery:
         self._store = store
         self._values_of = values_of
         self._claims_of = claims_of
-        self._loads: dict[str, tuple[int, int]] = {}
-        """UID -> slot and bytes of the sync in flight."""
         self._loaded: dict[int, int] = {}
         """Slot -> bytes of all its syncs."""
         self._waiting: dict[int, set[str]] = {}
         """Slot -> UIDs of the pods for which it had no room."""
-        self._early: set[str] = set()
-        """UIDs of the pods that wait for the sources."""
+        self._early: list[str] = []
+        """UIDs of the pods that have asked before the sources were read."""
         self._patient_until: float | None = None
         """Monotonic time; None before the first pod has asked."""
 
@@ -64,7 +63,7 @@ class ObjectDelivery:
             return NOTHING if cluster is None else PodObjects(objects=ConfigObjects(cluster=cluster))
         found = self._store.of_pod(state.pod.metadata.namespace, state.references)
         if found.unread and self._is_patient(now):
-            self._early.add(state.uid)
+            self._early.append(state.uid)
             return WaitReason.SOURCES
         if not self._has_room(state.slot, found.size_bytes):
             self._waiting.setdefault(state.slot, set()).add(state.uid)
@@ -79,26 +78,28 @@ class ObjectDelivery:
         if state.pod is None:
             return NOTHING.objects
         found = self._store.of_pod(state.pod.metadata.namespace, state.references)
-        slot, size_bytes = self._loads.get(state.uid, (state.slot, 0))
-        self._loaded[slot] = self._loaded.get(slot, 0) - size_bytes
+        self._give_room_back(state)
         self._take_room(state, found.size_bytes)
         return msgspec.structs.replace(found.objects, claims=self._claims_of(state), cluster=self._values_of(state.uid))
 
     def _take_room(self, state: PodRecord, size_bytes: int) -> None:
-        self._loads[state.uid] = state.slot, size_bytes
+        state.parts.load = Load(state.slot, size_bytes)
         self._loaded[state.slot] = self._loaded.get(state.slot, 0) + size_bytes
 
-    def unload(self, uid: str) -> Collection[str]:
+    def _give_room_back(self, state: PodRecord) -> Load:
+        load, state.parts.load = state.parts.load, NO_LOAD
+        if load.size_bytes:
+            self._loaded[load.slot] -= load.size_bytes
+        return load
+
+    def unload(self, state: PodRecord) -> Collection[str]:
         """The sync of that pod is over, if there was one; the pods that have waited for its room."""
-        slot, size_bytes = self._loads.pop(uid, (0, 0))
-        if not size_bytes:
-            return ()
-        self._loaded[slot] -= size_bytes
-        return self._waiting.pop(slot, ())
+        load = self._give_room_back(state)
+        return self._waiting.pop(load.slot, ()) if load.size_bytes else ()
 
     def take_early(self) -> Collection[str]:
         """UIDs of the pods that wait for the sources; they ask again."""
-        early, self._early = self._early, set()
+        early, self._early = self._early, []
         return early
 
     def _is_patient(self, now: Instant) -> bool:

@@ -1,10 +1,12 @@
-"""Pods for which something is due that is not done, and what is told of that.
+"""Pods for which something is due that is not done, and what is reported of that.
 
-A wait that a sync, an observation or a start of a worker ends at once is nobody's news: it is told when it has lasted
+A wait that a sync, an observation or a start of a worker ends at once is no news: it is reported when it has lasted
 from one tick of the sync loop to the next.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from ipc.messages.wait_reasons import HELD_UP
 from supervisor.pods.next_step import Dispatch, Wait
@@ -12,25 +14,35 @@ from supervisor.pods.record import PodRecord
 
 
 class HeldUpPods:
-    """States of the pods that wait, or of which a wait was told that is over."""
+    """Pods that wait, or of which a wait was reported that is over."""
 
     def __init__(self) -> None:
-        self._states: dict[str, PodRecord] = {}
+        self._noted: list[PodRecord] = []
 
     def note(self, state: PodRecord, step: Dispatch | Wait) -> None:
         """Note what has come of the pod's turn."""
-        wait = step if isinstance(step, Wait) and step.reason in HELD_UP else None
-        if wait is not None or state.wait is not None:
-            state.hold_up(wait)
-            self._states[state.uid] = state
+        before, wait = state.parts.hold_up, step if isinstance(step, Wait) and step.reason in HELD_UP else None
+        if wait is None and before.wait is None:
+            return
+        is_same = before.wait is not None and wait is not None and wait.reason is before.wait.reason
+        if not before.is_noted:
+            self._noted.append(state)
+        state.parts.hold_up = msgspec.structs.replace(
+            before, wait=wait, is_lasting=before.is_lasting and is_same, is_noted=True
+        )
 
     def tick(self) -> list[PodRecord]:
-        """States of the pods of which something else is to be told now."""
-        changed = [state for state in self._states.values() if state.wait_lasts()]
-        for uid in [uid for uid, state in self._states.items() if state.wait is None]:
-            del self._states[uid]
+        """Pods of which something else is to be reported now."""
+        noted, self._noted, changed = self._noted, [], []
+        for state in noted:
+            before = state.parts.hold_up
+            reason = before.wait.reason.value if before.wait is not None else ""
+            reported = reason if before.is_lasting or not reason else before.reported
+            state.parts.hold_up = msgspec.structs.replace(
+                before, reported=reported, is_lasting=bool(reason), is_noted=bool(reason)
+            )
+            if reason:
+                self._noted.append(state)
+            if reported != before.reported:
+                changed.append(state)
         return changed
-
-    def forget(self, uid: str) -> None:
-        """Nothing is left of the pod."""
-        self._states.pop(uid, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from zlib import crc32
 
 from ipc.api.v1.pod import Pod
@@ -9,6 +10,7 @@ from ipc.kubecontainer.probe_results import probes_of
 from ipc.podobjects.config_objects import ObjectRef, referenced_objects
 from supervisor.pods.lifecycle import MAX_RESTS, PodLifecycle
 from supervisor.pods.next_step import Wait
+from supervisor.pods.parts import PodParts
 
 
 def _references(pod: Pod | None) -> frozenset[ObjectRef]:
@@ -26,9 +28,9 @@ def head_start(uid: str) -> int:
 
 
 class PodRecord:
-    """Entry of the pod table. Only its own methods assign anything of it."""
+    """Entry of the pod table. Only its own methods assign anything of it, but for its parts."""
 
-    def __init__(self, uid: str, name: str, pod: Pod | None, source: str, slot: int, row: int) -> None:
+    def __init__(self, uid: str, name: str, pod: Pod | None, source: str, slot: int, row: int, parts: PodParts) -> None:
         """``pod``: None for an orphan. ``name``: namespace and name."""
         self.uid = uid
         self.name = name
@@ -37,6 +39,8 @@ class PodRecord:
         """The pod worker that owns it."""
         self.row = row
         """Row of the pod on the board."""
+        self.parts = parts
+        """All else that is known of it: each part has an owner of its own."""
         self.references = _references(pod)
         """The ConfigMaps and Secrets that it refers to."""
         self.all_references = self.references
@@ -48,12 +52,9 @@ class PodRecord:
         """Whether its manifest has a probe."""
         self.lifecycle = PodLifecycle(pod, head_start(uid))
         self._stated: Pod | None = None
-        self.wait: Wait | None = None
-        """For what something that is due was not done, when that was last tried."""
-        self.reported_wait = ""
-        """The reason, as it is told: it has lasted for a while."""
-        self._is_lasting = False
-        """The wait was there at the last tick."""
+        self.quiet_at = math.inf
+        """When the pod is quiet, monotonic seconds: nothing has happened to it for a while, so that it costs its worker
+        a sync now and then. Infinite: the next tick says when; negative: it is quiet."""
 
     @property
     def pod(self) -> Pod | None:
@@ -77,18 +78,15 @@ class PodRecord:
         self.is_probed = _is_probed(pod)
         self.lifecycle.update(pod)
 
-    def hold_up(self, wait: Wait | None) -> None:
-        """Note why nothing is done for the pod; None when something is."""
-        is_other = self.wait is None or wait is None or wait.reason is not self.wait.reason
-        self.wait, self._is_lasting = wait, self._is_lasting and not is_other
+    @property
+    def wait(self) -> Wait | None:
+        """For what something that is due was not done, when that was last tried."""
+        return self.parts.hold_up.wait
 
-    def wait_lasts(self) -> bool:
-        """A tick has come: whether something else is to be told of the pod's wait than before."""
-        told, reason = self.reported_wait, self.wait.reason.value if self.wait is not None else ""
-        if self._is_lasting or not reason:
-            self.reported_wait = reason
-        self._is_lasting = bool(reason)
-        return self.reported_wait != told
+    @property
+    def reported_wait(self) -> str:
+        """Reason of the wait, as it is reported."""
+        return self.parts.hold_up.reported
 
     def succeed(self, pod: Pod, source: str) -> None:
         """Have that pod begin when nothing of this one is left."""
@@ -97,6 +95,19 @@ class PodRecord:
     def drop_successor(self) -> None:
         """Have nothing follow this pod."""
         self.successor = None
+
+    def clear(self) -> None:
+        """The pod is gone: nothing that is still to be done for it is."""
+        self.parts = PodParts()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing has happened to the pod for a while."""
+        return self.quiet_at < 0.0
+
+    def is_quiet_from(self, mono: float) -> None:
+        """The pod is quiet from then on."""
+        self.quiet_at = mono
 
     def move(self, slot: int) -> None:
         """Assign the pod to another pod worker."""

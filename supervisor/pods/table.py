@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ipc.api.v1.pod import Pod
 from ipc.podobjects.config_objects import ObjectKey, ObjectRef
 from supervisor.pods.board_rows import NO_ROW, RowAllocator
-from supervisor.pods.quiet import QuietPods
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.sharding import MAX_MOVES, Shards, WorkerLimits
 from supervisor.processes.worker_pool import QUARANTINE_SLOT
@@ -16,16 +18,20 @@ from supervisor.processes.worker_pool import QUARANTINE_SLOT
 class PodTable:
     """Pod worker states by UID. Iterates over them, so that an iteration may not add or forget any."""
 
-    def __init__(self, limits: WorkerLimits, rows: int, is_up: Callable[[int], bool]) -> None:
+    def __init__(self, limits: WorkerLimits, rows: int, is_up: Callable[[int], bool], known: KnownPods) -> None:
         """``is_up``: whether a worker is in that slot."""
+        self._known = known
         self._is_up = is_up
         self._states: dict[str, PodRecord] = {}
         self._limits = limits
         self._shards = Shards(limits)
-        self._quiet_pods = QuietPods()
         self._rows = RowAllocator(rows)
-        self._with_deadline: dict[str, PodRecord] = {}
-        """Pods whose manifest has activeDeadlineSeconds."""
+        self._with_deadline: list[PodRecord] = []
+        """Pods whose manifest has, or had, activeDeadlineSeconds."""
+        self._active: list[PodRecord] = []
+        """Pods to which something has happened since the last tick."""
+        self._quieter: deque[tuple[float, PodRecord]] = deque()
+        """When the others are quiet, earliest first; passed over where something has happened since."""
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
         self._concerned: set[str] = set()
@@ -69,42 +75,50 @@ class PodTable:
     def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodRecord:
         """Enter a pod; without ``pod`` it is an orphan."""
         slot = self._shards.assign(self._is_up)
-        state = self._states[uid] = PodRecord(uid, name, pod, source, slot, self._rows.take())
-        self._quiet_pods.stir(uid)
-        self._note_deadline(state)
+        state = self._states[uid] = PodRecord(uid, name, pod, source, slot, self._rows.take(), self._known.of(uid))
+        state.parts.is_tracked = True
+        self._active.append(state)
+        self._note_deadline(state, None)
         return state
 
     def update(self, state: PodRecord, pod: Pod) -> None:
         """A newer desired pod."""
-        self.stir(state)
+        self.note_activity(state)
+        before = state.pod
         state.update(pod)
         self._concerned.add(state.uid)
-        self._note_deadline(state)
+        self._note_deadline(state, before)
 
-    def stir(self, state: PodRecord) -> None:
+    def note_activity(self, state: PodRecord) -> None:
         """Something happens to the pod: for a while it counts as a whole one."""
-        if self._quiet_pods.is_quiet(state.uid):
+        if state.is_quiet:
             self._shards.quieten(state.slot, -1)
-        self._quiet_pods.stir(state.uid)
+        if state.quiet_at < math.inf:
+            state.is_quiet_from(math.inf)
+            self._active.append(state)
 
-    def _note_deadline(self, state: PodRecord) -> None:
-        if state.pod is not None and state.pod.spec.active_deadline_seconds is not None:
-            self._with_deadline[state.uid] = state
-        else:
-            self._with_deadline.pop(state.uid, None)
+    def _note_deadline(self, state: PodRecord, before: Pod | None) -> None:
+        if _has_deadline(state.pod) and not _has_deadline(before):
+            self._with_deadline.append(state)
 
     def with_deadline(self) -> Collection[PodRecord]:
         """Pods that may only be active for so long."""
-        return self._with_deadline.values()
+        left = [state for state in self._with_deadline if _has_deadline(state.pod) and self._has(state)]
+        self._with_deadline = left
+        return left
+
+    def _has(self, state: PodRecord) -> bool:
+        """Whether something is left of that pod."""
+        return self._states.get(state.uid) is state
 
     def end(self, state: PodRecord) -> None:
-        """Drop a pod of which nothing is left."""
+        """Forget a pod of which nothing is left, and all that is known of it."""
         del self._states[state.uid]
+        self._known.forget(state.uid)
+        state.clear()
         self._concerned.add(state.uid)
-        self._with_deadline.pop(state.uid, None)
         self._rows.give_back(state.row)
-        self._shards.release(state.slot, is_quiet=self._quiet_pods.is_quiet(state.uid))
-        self._quiet_pods.forget(state.uid)
+        self._shards.release(state.slot, is_quiet=state.is_quiet)
 
     @property
     def workers(self) -> int:
@@ -124,11 +138,18 @@ class PodTable:
     def fit_workers(self, now_mono: float) -> None:
         """Fewer pods, or quiet ones, may need fewer workers. (For more of them there are more as soon as they
         `begin`.) A pod that is probed or at work is not quiet."""
-        for uid in sorted(self._quiet_pods.tick(now_mono, self._limits.quiet_after_s)):
-            state = self._states[uid]
+        active, self._active = self._active, []
+        for state in active:
+            state.is_quiet_from(now_mono + self._limits.quiet_after_s)
+            self._quieter.append((state.quiet_at, state))
+        while self._quieter and self._quieter[0][0] <= now_mono:
+            at, state = self._quieter.popleft()
+            if state.quiet_at != at or not self._has(state):
+                continue
             if state.is_probed or state.lifecycle.in_flight is not None:
-                self._quiet_pods.stir(uid)
+                self.note_activity(state)
             else:
+                state.is_quiet_from(-math.inf)
                 self._shards.quieten(state.slot, 1)
         self._shards.fit()
 
@@ -157,12 +178,12 @@ class PodTable:
     def _place(self, state: PodRecord, is_up: Callable[[int], bool], convicts: Collection[str]) -> int:
         if state.uid in convicts:
             return QUARANTINE_SLOT
-        return self._shards.better_slot(state.slot, is_up, is_quiet=self._quiet_pods.is_quiet(state.uid))
+        return self._shards.better_slot(state.slot, is_up, is_quiet=state.is_quiet)
 
     def _move(self, state: PodRecord, slot: int) -> bool:
         if slot == state.slot:
             return False
-        self._shards.move(state.slot, slot, is_quiet=self._quiet_pods.is_quiet(state.uid))
+        self._shards.move(state.slot, slot, is_quiet=state.is_quiet)
         state.move(slot)
         return True
 
@@ -194,3 +215,7 @@ class PodTable:
     def without_row(self) -> list[str]:
         """UIDs of the pods for which the board had no room."""
         return [state.uid for state in self if state.row == NO_ROW]
+
+
+def _has_deadline(pod: Pod | None) -> bool:
+    return pod is not None and pod.spec.active_deadline_seconds is not None

@@ -8,6 +8,7 @@ from typing import Final
 
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
+from supervisor.pods.parts import KnownPods, PodParts
 
 _ADDS: Final = METERS.counter(metrics.WORKQUEUE_ADDS, metrics.PODS_QUEUE)
 _DEPTH: Final = METERS.counter(metrics.WORKQUEUE_DEPTH, metrics.PODS_QUEUE)
@@ -23,39 +24,42 @@ def jitter(duration_s: float, factor: float, rng: random.Random) -> float:
 class WorkQueue:
     """One due time per pod; a later `enqueue` replaces an earlier one."""
 
-    def __init__(self) -> None:
-        self._due: dict[str, float] = {}
+    def __init__(self, known: KnownPods) -> None:
+        self._known = known
         self._heap: list[tuple[float, str]] = []
         """Every due time that was enqueued; the ones that were replaced or removed are passed over."""
+        self._depth = 0
+        """How many pods have a due time."""
+        known.on_forget(self._forgotten)
 
     def enqueue(self, uid: str, due_mono: float) -> None:
-        self._due[uid] = due_mono
+        parts = self._known.of(uid)
+        self._set_depth(self._depth + (parts.next_sync_at is None))
+        parts.next_sync_at = due_mono
         _ADDS.inc()
-        _DEPTH.set(len(self._due))
         heapq.heappush(self._heap, (due_mono, uid))
-        if len(self._heap) > 2 * len(self._due) + MAX_STALE:
-            self._heap = [(at, uid) for uid, at in self._due.items()]
+        if len(self._heap) > 2 * self._depth + MAX_STALE:
+            self._heap = [entry for entry in set(self._heap) if self._is_due(*entry)]
             heapq.heapify(self._heap)
 
-    def due(self, uid: str) -> float | None:
-        """When the pod is due, monotonic seconds; None when it is not in the queue."""
-        return self._due.get(uid)
+    def _is_due(self, at: float, uid: str) -> bool:
+        return self._known.find(uid).next_sync_at == at
 
-    def remove(self, uid: str) -> None:
-        self._due.pop(uid, None)
-        _DEPTH.set(len(self._due))
+    def _forgotten(self, uid: str, parts: PodParts) -> None:
+        self._set_depth(self._depth - (parts.next_sync_at is not None))
+
+    def _set_depth(self, depth: int) -> None:
+        self._depth = depth
+        _DEPTH.set(depth)
 
     def pop_due(self, now_mono: float) -> list[str]:
         """UIDs of the pods that are due, earliest first; they leave the queue."""
         due = []
         while self._heap and self._heap[0][0] <= now_mono:
             at, uid = heapq.heappop(self._heap)
-            if self._due.get(uid) == at:
-                del self._due[uid]
+            if self._is_due(at, uid):
+                self._known.of(uid).next_sync_at = None
                 due.append(uid)
         if due:
-            _DEPTH.set(len(self._due))
+            self._set_depth(self._depth - len(due))
         return due
-
-    def __len__(self) -> int:
-        return len(self._due)

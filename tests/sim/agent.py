@@ -270,7 +270,8 @@ class Agent:
 
     def is_to_pause(self, uid: str) -> bool:
         """Whether somebody waits for the pod to be paused."""
-        return self._loop._parts.pauses.wish(uid) is Freeze.PAUSE
+        state = self._loop.state(uid)
+        return state is not None and self._loop._parts.pauses.requested(state) is Freeze.PAUSE
 
     def limit_pods(self, max_pods: int) -> None:
         self._feed(SettingsChanged(msgspec.structs.replace(self._given.settings, max_pods=max_pods)))

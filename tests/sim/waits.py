@@ -31,4 +31,4 @@ def endless(loop: SyncLoop, now: Instant) -> Iterator[str]:
 
 def _comes(loop: SyncLoop, uid: str) -> bool:
     """Whether an observation is under way, or the pod's next turn asks for one."""
-    return loop._parts.observation_requests.is_under_way(uid) or loop._parts.queue.due(uid) is not None
+    return loop._parts.observation_requests.is_under_way(uid) or loop._parts.known.find(uid).next_sync_at is not None

@@ -17,6 +17,20 @@ ROOMS: Final = ("admission", "loop", "managers", "pods", "record", "sources", "s
 FILES: Final = sorted(file for room in ROOMS for file in (ROOT / "supervisor" / room).rglob("*.py"))
 SHARED: Final = ("pods/lifecycle.py", "pods/record.py")
 """Modules whose objects many others hold."""
+PARTS: Final = ROOT / "supervisor" / "pods" / "parts.py"
+PART_OWNERS: Final = {
+    "cluster_values": "loop/object_updates.py",
+    "hold_up": "pods/held_up.py",
+    "is_tracked": "pods/table.py",
+    "is_unwarned": "loop/pod_updates.py",
+    "load": "managers/object_delivery.py",
+    "next_sync_at": "pods/work_queue.py",
+    "pause": "loop/pod_pauses.py",
+    "planned_slice": "loop/pod_cgroups.py",
+    "pull_failures": "loop/loop.py",
+    "reporting": "loop/announcer.py",
+}
+"""By part of a pod: the module that replaces it."""
 SETTERS: Final = frozenset({"setattr", "delattr", "object.__setattr__", "object.__delattr__"})
 
 
@@ -33,6 +47,13 @@ def foreign_assignments(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def own_attributes(tree: ast.Module) -> frozenset[str]:
     """Names that the classes of a module declare or assign to ``self``."""
     return frozenset(name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for name in _declared(node))
+
+
+def parts_of_pods() -> frozenset[str]:
+    """Names of the parts of a pod's record."""
+    tree = ast.parse(PARTS.read_text())
+    [found] = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "PodParts")
+    return frozenset(_declared(found))
 
 
 def _declared(of: ast.ClassDef) -> Iterator[str]:
@@ -55,13 +76,21 @@ def test_there_is_something_to_check() -> None:
     assert {"slot", "successor"} <= own_attributes(ast.parse(state))
 
 
+def test_every_part_of_a_pod_has_an_owner() -> None:
+    assert parts_of_pods() == PART_OWNERS.keys()
+    texts = {part: (ROOT / "supervisor" / name).read_text() for part, name in PART_OWNERS.items()}
+    assigned = {part: {name for _, name in foreign_assignments(ast.parse(text))} for part, text in texts.items()}
+    assert [part for part, names in assigned.items() if part not in names] == []
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_only_its_owner_assigns_state(file: Path) -> None:
     tree = ast.parse(file.read_text())
     of_pods = frozenset().union(
         *(own_attributes(ast.parse((ROOT / "supervisor" / name).read_text())) for name in SHARED)
     )
-    own = own_attributes(tree) - of_pods
+    parts = {name for name, owner in PART_OWNERS.items() if ROOT / "supervisor" / owner == file}
+    own = (own_attributes(tree) - of_pods - parts_of_pods()) | parts
     assert [found for found in foreign_assignments(tree) if found[1] not in own] == []
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from ipc.metrics import kubelet, rootlet
 from ipc.shm.metric_cells import METERS
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.work_queue import WorkQueue
 from tests.support.dialogue import Talk, pod, running
 
@@ -53,12 +54,13 @@ def test_a_pod_that_is_stated_anew_while_it_goes_down() -> None:
 
 
 def test_the_queue_of_later_syncs() -> None:
-    queue, name = WorkQueue(), kubelet.PODS_QUEUE
+    known, name = KnownPods(), kubelet.PODS_QUEUE
+    queue = WorkQueue(known)
     for uid in ("a", "b", "a"):
         queue.enqueue(uid, 1.0)
     assert METERS.value(kubelet.WORKQUEUE_ADDS, name) == 3.0
     assert METERS.value(kubelet.WORKQUEUE_DEPTH, name) == 2.0
-    queue.remove("b")
+    known.forget("b")
     assert METERS.value(kubelet.WORKQUEUE_DEPTH, name) == 1.0
     assert queue.pop_due(2.0) == ["a"]
     assert METERS.value(kubelet.WORKQUEUE_DEPTH, name) == 0.0

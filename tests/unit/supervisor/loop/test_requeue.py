@@ -14,6 +14,7 @@ from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
 from ipc.messages.sync_error import SyncError
 from supervisor.config.settings import Settings
 from supervisor.loop.requeue import SYNCS_TOGETHER, due_in
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.work_queue import MAX_STALE, WorkQueue, jitter
 from tests.support.work import work_of
 
@@ -84,19 +85,20 @@ def test_jitter_only_adds() -> None:
 
 
 def test_the_queue_gives_what_is_due_once_and_in_order() -> None:
-    queue = WorkQueue()
+    known = KnownPods()
+    queue = WorkQueue(known)
     for uid, due in (("a", 3.0), ("b", 1.0), ("c", 2.0), ("d", 9.0), ("a", 1.5)):
         queue.enqueue(uid, due)
-    queue.remove("c")
+    known.forget("c")
     assert queue.pop_due(0.5) == []
     assert queue.pop_due(3.0) == ["b", "a"], "the later enqueue replaced the earlier one"
     assert queue.pop_due(3.0) == []
-    assert len(queue) == 1
+    assert queue.pop_due(9.0) == ["d"]
 
 
 def test_the_queue_forgets_due_times_that_were_replaced() -> None:
-    queue = WorkQueue()
+    queue = WorkQueue(KnownPods())
     for due in range(10_000, 0, -1):
         queue.enqueue("a", float(due))
     assert work_of(lambda: queue.pop_due(20_000.0)) < 10 * MAX_STALE
-    assert not len(queue)
+    assert queue.pop_due(20_000.0) == []

@@ -6,6 +6,7 @@ from ipc.messages.pod_worker import WorkType
 from ipc.messages.wait_reasons import WaitReason
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.next_step import Dispatch, Wait
+from supervisor.pods.parts import PodParts
 from supervisor.pods.record import PodRecord
 
 SYNC = Dispatch(WorkType.SYNC)
@@ -13,7 +14,7 @@ PAUSED, WORKER = Wait(WaitReason.PAUSED), Wait(WaitReason.WORKER)
 
 
 def pod(uid: str = "u") -> PodRecord:
-    return PodRecord(uid, f"default/{uid}", None, "file", slot=2, row=0)
+    return PodRecord(uid, f"default/{uid}", None, "file", slot=2, row=0, parts=PodParts())
 
 
 def told(pods: HeldUpPods) -> dict[str, str]:
@@ -63,5 +64,5 @@ def test_waits_of_a_pod_that_has_nothing_to_do_are_none() -> None:
 def test_a_pod_that_is_forgotten_is_told_of_no_more() -> None:
     pods, state = HeldUpPods(), pod()
     pods.note(state, PAUSED)
-    pods.forget("u")
+    state.clear()
     assert (told(pods), told(pods)) == ({}, {})

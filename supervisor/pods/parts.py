@@ -1,0 +1,141 @@
+"""Parts of what the master knows of a pod, one for each subject. One module owns a part: it alone replaces it.
+
+A part is there before the pod is wanted, where Podman, a checkpoint or a cluster tells of the pod first; it goes with
+the pod.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.eventloop.tasks import FailureLog
+from ipc.messages.pod_worker import Freeze, PullFailure
+from ipc.podobjects.cluster_values import ClusterValues
+from supervisor.pods.next_step import Wait
+
+
+class HoldUp(msgspec.Struct, frozen=True):
+    """Why something that is due is not done. Owner: `supervisor.pods.held_up`."""
+
+    wait: Wait | None = None
+    """As it was when that was last tried."""
+    reported: str = ""
+    """Reason that was reported."""
+    is_lasting: bool = False
+    """The wait was there at the last tick."""
+    is_noted: bool = False
+    """The next tick looks at it."""
+
+
+class PauseRequest(msgspec.Struct, frozen=True):
+    """Pause or resume that somebody waits for. Owner: `supervisor.loop.pod_pauses`."""
+
+    freeze: Freeze
+    ticket: int
+
+
+class Reporting(msgspec.Struct, frozen=True):
+    """Reports of a pod that are still to be made. Owner: `supervisor.loop.announcer`."""
+
+    failures: FailureLog | None = None
+    """Failures to generate the status, since it was generated last."""
+    retry_at: float = math.inf
+    """When that is tried again, monotonic seconds."""
+    is_due: bool = False
+    """With the end of this event."""
+    is_put_off: bool = False
+    """The pod is of a batch, and has no status yet."""
+    view_until: float = math.inf
+    """Until when the end of a sync waits for its observation, monotonic seconds."""
+
+    @property
+    def due_again_at(self) -> float:
+        """When the status is generated again without any event, monotonic seconds."""
+        return min(self.retry_at, self.view_until)
+
+
+class PlannedSlice(msgspec.Struct, frozen=True):
+    """A pod as the last plan of slices has it. Owner: `supervisor.loop.pod_cgroups`."""
+
+    pod: Pod
+    milli_cpu: int
+    """Thousandths of a CPU for which it asks, if it is burstable."""
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Objects that the sync in flight carries. Owner: `supervisor.managers.object_delivery`."""
+
+    slot: int
+    size_bytes: int
+
+
+NOT_HELD_UP: Final = HoldUp()
+NOTHING_TO_REPORT: Final = Reporting()
+NO_LOAD: Final = Load(0, 0)
+
+
+class PodParts(msgspec.Struct):
+    """All parts of one pod."""
+
+    is_tracked: bool = False
+    """The pod has a record. Owner: `supervisor.pods.table`."""
+    next_sync_at: float | None = None
+    """When a sync is due that no event asks for, monotonic seconds. Owner: `supervisor.pods.work_queue`."""
+    hold_up: HoldUp = NOT_HELD_UP
+    reporting: Reporting = NOTHING_TO_REPORT
+    is_unwarned: bool = False
+    """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.loop.pod_updates`."""
+    pause: PauseRequest | None = None
+    pull_failures: tuple[PullFailure, ...] = ()
+    """Back-off of the pod's images, as its last sync has left it. Owner: `supervisor.loop.loop`."""
+    planned_slice: PlannedSlice | None = None
+    load: Load = NO_LOAD
+    cluster_values: ClusterValues | None = None
+    """Values that a cluster gives to the pod beside objects. Owner: `supervisor.loop.object_updates`."""
+
+
+UNKNOWN_POD: Final = PodParts()
+"""Parts of a pod of which nothing is known; nobody changes these."""
+
+
+Forgotten = Callable[[str, PodParts], None]
+"""Takes the UID of a pod and the parts that it had."""
+
+
+class KnownPods:
+    """Parts by UID: of the pods of the table, and of those that are known before they are wanted."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, PodParts] = {}
+        self._watchers: list[Forgotten] = []
+
+    def of(self, uid: str) -> PodParts:
+        """Parts of that pod, to change: it is known from now on."""
+        parts = self._parts.get(uid)
+        if parts is None:
+            parts = self._parts[uid] = PodParts()
+        return parts
+
+    def find(self, uid: str) -> PodParts:
+        """Parts of that pod, to read."""
+        return self._parts.get(uid, UNKNOWN_POD)
+
+    def forget(self, uid: str) -> None:
+        """Nothing of the pod is left."""
+        if (parts := self._parts.pop(uid, None)) is not None:
+            for forgotten in self._watchers:
+                forgotten(uid, parts)
+
+    def on_forget(self, forgotten: Forgotten) -> None:
+        """Call that for each pod that is forgotten: somebody counts these parts, or keeps them in a file."""
+        self._watchers.append(forgotten)
+
+    def tidy(self, uid: str) -> None:
+        """Forget a pod of which nothing is known any more."""
+        if self._parts.get(uid) == UNKNOWN_POD:
+            del self._parts[uid]
