@@ -218,12 +218,12 @@ def _bootstrap_file(server: KubeApiServer, directory: Path) -> Path:
 
 
 @contextlib.contextmanager
-def running_cluster(address: str = LOOPBACK) -> Iterator[Cluster]:
-    """A server until the block ends, at that address of the host."""
+def running_cluster(address: str = LOOPBACK, *names: str) -> Iterator[Cluster]:
+    """A server until the block ends, at that address of the host; others reach it at further ones."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="API server", daemon=True)
     thread.start()
-    server = KubeApiServer(address=address)
+    server = KubeApiServer(address=address, names=names)
     try:
         asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(CALL_DEADLINE_S)
         yield Cluster(server, loop)

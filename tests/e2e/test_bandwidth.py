@@ -12,10 +12,11 @@ import pytest
 
 from ipc.host.clock import monotonic
 from ipc.network.network_programs import PASTA, PASTA_SINCE, SLIRP4NETNS, major_version, program_problem, wanted_program
+from ipc.network.network_settings import BRIDGE
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
-from tests.support.podman_service import PATIENCE, podman_version
+from tests.support.podman_service import HOST_OF_PASTA, PATIENCE, podman_version
 from workers.network.network_programs import find_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
@@ -32,11 +33,6 @@ RATE: Final = {
     "kubernetes.io/ingress-bandwidth": f"{8 * BYTES_PER_S}",
     "kubernetes.io/egress-bandwidth": f"{8 * BYTES_PER_S // 1_000_000}M",
 }
-
-
-BRIDGE: Final = "bridge"
-HOST_OF_PASTA: Final = "169.254.1.2"
-"""Address of the host in pasta's networks, whose own is the host's (Podman 5.3, --map-guest-addr)."""
 
 
 def annotated(name: str, annotations: dict[str, str], **spec: Any) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from typing import Final
 import psutil
 import pytest
 
+from ipc.network.network_programs import PASTA, wanted_program
+from ipc.network.network_settings import BRIDGE
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import ACCESS, Cluster, access_volume, running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, config_map, container, pod
-from tests.support.podman_service import PodmanService, podman
+from tests.support.podman_service import HOST_OF_PASTA, PodmanService, podman, podman_version
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -42,8 +44,16 @@ def cluster() -> Iterator[Cluster]:
         pytest.skip("the host has no address beside its loopback's")
     if not HOST_PYTHON.exists():
         pytest.skip(f"no {HOST_PYTHON} for a client in a pod")
-    with running_cluster(address) as made:
+    with running_cluster(address, HOST_OF_PASTA) as made:
         yield made
+
+
+@pytest.fixture
+def service(cluster: Cluster) -> tuple[str, int]:
+    """Where pods on a bridge reach a server of this host: with pasta they have a copy of the host's own address."""
+    host, port = cluster.do(lambda server: server.address)
+    is_copied = wanted_program(BRIDGE, podman_version()) == PASTA
+    return (HOST_OF_PASTA if is_copied else host), port
 
 
 def _outer_address() -> str:
@@ -53,12 +63,14 @@ def _outer_address() -> str:
 
 
 @pytest.fixture
-def node(cluster: Cluster, podman_service: PodmanService, new_agent: NewAgent, tmp_path: Path) -> Iterator[Agent]:
+def node(
+    cluster: Cluster, service: tuple[str, int], podman_service: PodmanService, new_agent: NewAgent, tmp_path: Path
+) -> Iterator[Agent]:
     name = f"{podman_service.new_instance()}-bridge"
     podman("network", "create", name)
     try:
         made = new_agent(podNetwork={"mode": "bridge", "bridge": name}, clusterDomain="cluster.local")
-        host, port = cluster.do(lambda server: server.address)
+        host, port = service
         cluster.join(made, tmp_path, kubernetesService=f"{host}:{port}")
         made.start()
         yield made
@@ -77,13 +89,15 @@ def client() -> Json:
     return pod("client", container(volumeMounts=mounts), volumes=[*volumes, access])
 
 
-def test_pods_reach_the_api_server_by_environment_and_by_name(cluster: Cluster, node: Agent) -> None:
+def test_pods_reach_the_api_server_by_environment_and_by_name(
+    cluster: Cluster, service: tuple[str, int], node: Agent
+) -> None:
     cluster.create(
         config_map("kube-root-ca.crt", **{"ca.crt": cluster.do(lambda server: server.authority.pem.decode())})
     )
     cluster.schedule(client())
     node.until(lambda: cluster.is_ready("client"), "the pod is ready")
-    host, port = cluster.do(lambda server: server.address)
+    host, port = service
     assert node.inside("client", "echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT") == f"{host}:{port}"
     assert "\t".join((host, *NAMES)) in node.inside("client", "cat /etc/hosts").splitlines()
     script = ASK % '", "'.join(NAMES)

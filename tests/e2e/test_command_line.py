@@ -100,11 +100,13 @@ def test_describe(agent: Agent) -> None:
 
 
 def test_logs(agent: Agent) -> None:
-    agent.run(pod("talks", container(script=TALKS), container("silent", STAY)))
+    spoken = container("spoken", f"echo line 1; echo line 2; echo line 3; {STAY}")
+    agent.run(pod("talks", container(script=TALKS), container("silent", STAY), spoken))
     with agent.following("logs", "-f", "talks", "-c", "main") as process:
         lines = read_until(process, "line 20")
     assert lines[:3] == ["line 1\n", "line 2\n", "line 3\n"]
-    assert agent.cli("logs", "talks", "-c", "main", "--tail", "2").out.count("line") == 2
+    agent.until(lambda: "line 3" in agent.cli("logs", "talks", "-c", "spoken").out, "all is in the log")
+    assert agent.cli("logs", "talks", "-c", "spoken", "--tail", "2").out == "line 2\nline 3\n"
     assert agent.cli("logs", "talks", "-c", "silent").out == ""
     assert agent.cli("logs", "talks", "-c", "nobody").code == 1
 

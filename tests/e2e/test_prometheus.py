@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import subprocess
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -82,6 +83,9 @@ class Server:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=2):
                 return True
+        except urllib.error.HTTPError as error:
+            error.close()  # it is an answer, and holds a socket
+            return False
         except OSError:
             return False
 

@@ -35,6 +35,8 @@ from tests.support.podman_lists import Kind
 from workers.kubecontainer.labels import INSTANCE
 
 BY_DEFAULT: Final = PodmanSettings()
+HOST_OF_PASTA: Final = "169.254.1.2"
+"""Address of the host in pasta's networks, whose own is the host's (Podman 5.3, --map-guest-addr)."""
 IMAGE: Final = "localhost/rootlet-test:latest"
 """A static busybox with its applets, and nothing else."""
 SOCKET: Final = "podman.sock"

@@ -46,8 +46,10 @@ class KubeApiServer:
         now: Callable[[], datetime] = utc_now,
         plain_user: User = ADMIN,
         address: str = LOOPBACK,
+        names: tuple[str, ...] = (),
     ) -> None:
-        """Without TLS, who has no token is `plain_user`. `now` dates objects and ends tokens."""
+        """Without TLS, who has no token is `plain_user`. `now` dates objects and ends tokens. ``names``: further
+        addresses that its certificate is for."""
         self.authority = authority or shared_authority()
         self.api = Api(self.authority, now)
         self.store, self.access, self.tokens = self.api.store, self.api.access, self.api.tokens
@@ -56,7 +58,7 @@ class KubeApiServer:
         self.first_told: dict[str, float] = {}
         """UID to when a watch was first told of the object, seconds on the loop's clock."""
         self.faults = Faults(self.store, self._break_watches, self._expire_watches)
-        self._address = address
+        self._address, self._names = address, names
         self._tls = tls
         self._plain_user = plain_user
         self._watches: dict[Watch, web.StreamResponse] = {}
@@ -87,7 +89,7 @@ class KubeApiServer:
         """Listens, after a `stop` on the same port as before."""
         context = None
         if self._tls:
-            context = self.authority.server_context(Path(self._directory.name), [self._address])
+            context = self.authority.server_context(Path(self._directory.name), [self._address, *self._names])
         self._runner = web.ServerRunner(
             web.Server(self._handle, access_log=None, handler_cancellation=True), shutdown_timeout=0.1
         )
