@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ipc.api.v1.base import ApiStruct, Int32, Time, always
-from ipc.api.v1.meta import ListMeta, ObjectMeta, ObjectReference
+from ipc.api.v1.meta import ObjectMeta, ObjectReference
 
 
 class EventSource(ApiStruct, frozen=True, kw_only=True):
@@ -40,12 +40,3 @@ class Event(ApiStruct, frozen=True, kw_only=True):
     related: ObjectReference | None = None
     reporting_component: str = always("")
     reporting_instance: str = always("")
-
-
-class EventList(ApiStruct, frozen=True, kw_only=True):
-    """A v1 EventList, the shape of `kubectl get events -o json`."""
-
-    api_version: Literal["v1"] = always("v1")
-    kind: Literal["EventList", "List"] = always("EventList")
-    metadata: ListMeta = always(ListMeta())
-    items: tuple[Event, ...]

@@ -53,22 +53,6 @@ class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
 
-class ShardInfo(ApiStruct, frozen=True, kw_only=True):
-    """The shard of a collection that a list covers."""
-
-    selector: str
-
-
-class ListMeta(ApiStruct, frozen=True, kw_only=True):
-    """meta/v1 ListMeta."""
-
-    self_link: str = ""
-    resource_version: str = ""
-    continue_: str = ""
-    remaining_item_count: Int64 | None = None
-    shard_info: ShardInfo | None = None
-
-
 class LabelSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
     """One expression of a label selector."""
 

@@ -7,7 +7,7 @@ from msgspec import field
 
 from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, ResourceList, always
 from ipc.api.v1.container import Container, EphemeralContainer, ResourceRequirements
-from ipc.api.v1.meta import ListMeta, LocalObjectReference, ObjectMeta
+from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.scheduling import (
     Affinity,
     PodReadinessGate,
@@ -110,12 +110,3 @@ class Pod(ApiStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: PodSpec
     status: PodStatus = always(PodStatus())
-
-
-class PodList(ApiStruct, frozen=True, kw_only=True):
-    """A v1 PodList, the shape of `kubectl get pods -o json`."""
-
-    api_version: Literal["v1"] = always("v1")
-    kind: Literal["PodList", "List"] = always("PodList")
-    metadata: ListMeta = always(ListMeta())
-    items: tuple[Pod, ...]

@@ -14,9 +14,9 @@ from ipc.api.decode import decode_pod, encode_pod
 from ipc.api.defaults import default_pod
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.v1.base import ApiStruct
-from ipc.api.v1.event import Event, EventList
+from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
-from ipc.api.v1.pod import Pod, PodList
+from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodCondition, PodStatus
 from ipc.api.validation.pods.pod import validate_pod
 from tests.support.api_manifests import manifest, pods
@@ -77,24 +77,19 @@ def test_initialisms_are_written_as_go_writes_them() -> None:
     assert pod.spec.containers[0].ports[0].host_ip == "::1"
 
 
-def test_pod_list_has_kubectls_shape() -> None:
+def test_a_status_has_kubectls_shape() -> None:
     status = PodStatus(phase="Running", conditions=(PodCondition(type="Ready", status="True"),), pod_ip="10.0.0.1")
     pod = msgspec.structs.replace(decode_pod(manifest()), status=status)
-    listed = json.loads(msgspec.json.encode(PodList(items=(pod,))))
-    assert {name: value for name, value in listed.items() if name != "items"} == {
-        "apiVersion": "v1",
-        "kind": "PodList",
-        "metadata": {},
-    }
-    assert listed["items"][0]["status"] == {
+    shown = json.loads(msgspec.json.encode(pod))
+    assert shown["status"] == {
         "phase": "Running",
         "conditions": [{"type": "Ready", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}],
         "podIP": "10.0.0.1",
     }
-    assert msgspec.json.decode(msgspec.json.encode(listed), type=PodList).items == (pod,)
+    assert msgspec.json.decode(msgspec.json.encode(shown), type=Pod) == pod
 
 
-def test_event_list_has_kubectls_shape() -> None:
+def test_an_event_has_kubectls_shape() -> None:
     event = Event(
         metadata=ObjectMeta(name="web.1", namespace="default"),
         involved_object=ObjectReference(kind="Pod", name="web"),
@@ -103,26 +98,18 @@ def test_event_list_has_kubectls_shape() -> None:
         count=2,
         last_timestamp="2026-01-02T03:04:05Z",
     )
-    listed = json.loads(msgspec.json.encode(EventList(items=(event,))))
-    assert listed == {
+    assert json.loads(msgspec.json.encode(event)) == {
         "apiVersion": "v1",
-        "kind": "EventList",
-        "metadata": {},
-        "items": [
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"name": "web.1", "namespace": "default"},
-                "involvedObject": {"kind": "Pod", "name": "web"},
-                "reason": "Started",
-                "source": {},
-                "firstTimestamp": None,
-                "lastTimestamp": "2026-01-02T03:04:05Z",
-                "count": 2,
-                "type": "Normal",
-                "eventTime": None,
-                "reportingComponent": "",
-                "reportingInstance": "",
-            }
-        ],
+        "kind": "Event",
+        "metadata": {"name": "web.1", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "name": "web"},
+        "reason": "Started",
+        "source": {},
+        "firstTimestamp": None,
+        "lastTimestamp": "2026-01-02T03:04:05Z",
+        "count": 2,
+        "type": "Normal",
+        "eventTime": None,
+        "reportingComponent": "",
+        "reportingInstance": "",
     }
