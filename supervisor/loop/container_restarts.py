@@ -6,7 +6,7 @@ and asking twice is asking once. Upstream has no such thing: there a person dele
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from ipc.api.pod_containers import ContainerKind, every_container, find_container
@@ -19,59 +19,48 @@ from ipc.messages import event_reasons
 from ipc.messages.pod_worker import WorkType
 from supervisor.loop.announcer import Announcer
 from supervisor.pods.cache import PodCache
+from supervisor.pods.parts import KnownPods, PodParts
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import ContainerRestartRequested, ContainerRestartsRestored
 from supervisor.protocol.refusals import RequestRefused
 
 SHORTEST_GRACE_S: Final = 1
 """A grace period of zero means this one, as for pods."""
-NOTHING: Final[Mapping[str, int | None]] = {}
 
 
 class RequestedRestarts:
-    """Owns the requests that are not carried out yet, by UID: id of the container to replace, and the grace period in
-    seconds that was asked for."""
+    """Owns the requests of each pod that are not carried out yet."""
 
-    def __init__(self) -> None:
-        self._asked: dict[str, dict[str, int | None]] = {}
+    def __init__(self, known: KnownPods) -> None:
+        self._known = known
         self.version = 0
         """Rises with every change."""
+        known.on_forget(self._forgotten)
 
     def of_pod(self, uid: str) -> Mapping[str, int | None]:
         """Requests for containers of that pod."""
-        return self._asked.get(uid, NOTHING)
+        return self._known.find(uid).restarts
 
     def everything(self) -> dict[str, dict[str, int | None]]:
         """A copy, for their checkpoint."""
-        return {uid: dict(asked) for uid, asked in self._asked.items()}
+        return {uid: dict(parts.restarts) for uid, parts in self._known.items() if parts.restarts}
 
     def ask(self, uid: str, container_id: str, grace_period_s: int | None) -> None:
         """Have that container replaced."""
-        self._asked.setdefault(uid, {})[container_id] = grace_period_s
-        self.version += 1
+        self._keep(uid, {**self.of_pod(uid), container_id: grace_period_s})
 
     def observed(self, uid: str, status: RuntimePodStatus) -> None:
         """Drop requests whose container has a successor, or is gone."""
         newest = {container.name: container.id for container in reversed(status.containers)}
         self._keep(uid, {id: grace_s for id, grace_s in self.of_pod(uid).items() if id in newest.values()})
 
-    def forget(self, uid: str) -> None:
-        """Drop the requests of a pod that is gone or goes down."""
-        self._keep(uid, {})
-
-    def retain(self, uids: Container[str]) -> None:
-        """Drop the requests of all other pods."""
-        for uid in [uid for uid in self._asked if uid not in uids]:
-            self.forget(uid)
+    def _forgotten(self, _: str, parts: PodParts) -> None:
+        self.version += bool(parts.restarts)
 
     def _keep(self, uid: str, asked: dict[str, int | None]) -> None:
-        if asked == self.of_pod(uid):
-            return
-        self.version += 1
-        if asked:
-            self._asked[uid] = asked
-        else:
-            del self._asked[uid]
+        if asked != self.of_pod(uid):
+            self._known.of(uid).restarts = asked
+            self.version += 1
 
 
 class ContainerRestarts:

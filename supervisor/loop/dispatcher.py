@@ -179,8 +179,8 @@ class Dispatcher:
             actuated=dict(parts.allocations.actuated(state.uid)),
             devices=parts.devices.given(state.uid),
             known_devices=parts.devices.known(state.pod),
-            unsure_resources=parts.allocations.is_unsure(state.uid),
-            restarts=dict(parts.restarts.of_pod(state.uid)),
+            unsure_resources=parts.allocations.are_stale(state.uid),
+            restarts=dict(state.parts.restarts),
             freeze=parts.pauses.requested(state) if flight.kind is WorkType.SYNC else Freeze.NONE,
             network_problem=parts.node.view.network_problem,
             active_since=parts.statuses.active_since(state),
@@ -235,10 +235,6 @@ class Dispatcher:
         self._pod_table.end(state)
         self._parts.observation_requests.forget(state.uid)
         self._parts.usage.drop(state.uid)
-        self._parts.poison_pods.forget(state.uid)
-        self._parts.allocations.remove(state.uid)
-        self._parts.restarts.forget(state.uid)
-        self._parts.ended.forget(state.uid)
         self._parts.pauses.ended(state)
         self._out.send_all(self._parts.probes.forget(state.uid))
         self._out.to_node(Untrack(uid=state.uid))

@@ -327,8 +327,7 @@ class SyncLoop:
 
     def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
         self._updates.on_sources_ready(ready, now)
-        self._parts.restarts.retain(self._pod_table)
-        self._parts.ended.retain(self._pod_table)
+        self._parts.known.forget_unwanted()
         self._objects.on_sources_ready(now)
 
     # --- observations --------------------------------------------------------------------------------------------

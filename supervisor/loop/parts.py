@@ -40,8 +40,8 @@ class LoopParts:
         self.out = CommandBuffer(fed_slots(is_member=settings.cluster.is_configured))
         self.known = KnownPods()
         self.pod_table = PodTable(worker_limits(settings), pod_rows, self.out.is_up, self.known)
-        self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s))
-        self.ended = EndedContainers()
+        self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s), self.known)
+        self.ended = EndedContainers(self.known)
         self.observation_requests = ObservationRequests(self.ended.merged)
         self.cache = self.observation_requests.cache
         self.queue = WorkQueue(self.known)
@@ -51,9 +51,9 @@ class LoopParts:
         self.pulls = ImagePulls(pull_limits(settings))
         self.probes = ProbeManager()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.allocations = AllocationManager()
+        self.allocations = AllocationManager(self.known)
         self.devices = DeviceManager(node.devices, self.allocations, self.cache.statuses)
-        self.restarts = RequestedRestarts()
+        self.restarts = RequestedRestarts(self.known)
         self.statuses = StatusManager(
             settings,
             host_ips,
@@ -61,7 +61,6 @@ class LoopParts:
             self.pod_table,
             self.allocations,
             node.controllers,
-            requested_restarts=self.restarts.of_pod,
         )
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
         self.pauses = PodPauses(self.pod_table, self.cache, self.statuses, self.announcer, self.out)

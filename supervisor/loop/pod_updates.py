@@ -268,7 +268,6 @@ class PodUpdates:
         self._removals.sources_ready()
         self._shutdown.sources_ready()
         self._evicted = {}
-        self._parts.allocations.retain(self._pod_table.uids())
         self._resizes.wake()
         self.carry_out_removals(now)
 

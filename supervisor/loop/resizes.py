@@ -160,9 +160,9 @@ class Resizes:
         allocations, uid = self._allocations, state.uid
         allocations.actuate(uid, done.actuated)
         if done.unsure:
-            allocations.doubt(uid)
+            allocations.mark_stale(uid)
         elif not done.error and not done.cancelled:
-            allocations.trust(uid)
+            allocations.mark_fresh(uid)
         result = next((result for result in done.results if result.action is SyncAction.RESIZE_POD), None)
         if result is not None and state.pod is not None:
             self._resized(state, state.pod, result, now)

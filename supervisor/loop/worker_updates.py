@@ -93,8 +93,8 @@ class WorkerUpdates:
         guilty = self._find_the_guilty(down, tuple(state.uid for state in lost), now)
         for state in lost:
             state.lifecycle.lost()
-            self._allocations.doubt(state.uid)
-            self._ended.doubt(state.uid)
+            self._allocations.mark_stale(state.uid)
+            self._ended.mark_stale(state.uid)
             self._observation_requests.lost(state.uid, now.mono)
         self._pod_table.touch(state.uid for state in lost)
         if guilty is not None:

@@ -6,7 +6,7 @@ resizes (pkg/kubelet/status/status_manager.go, podResizeConditions).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -23,6 +23,7 @@ from ipc.podresources.allocation import (
 from ipc.podresources.devices import Allocated
 from ipc.podresources.qos import compute_pod_qos
 from ipc.scheduling.priority import pod_priority
+from supervisor.pods.parts import KnownPods, PodParts
 from supervisor.state.resources_checkpoint import NONE, PodResources
 
 PENDING: Final = "PodResizePending"
@@ -45,14 +46,13 @@ class PendingPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocationManager:
-    """Owns the resources of every pod by UID, and the order of pending resizes."""
+    """Owns the resources of every pod, and the order of pending resizes."""
 
-    def __init__(self) -> None:
-        self._pods: dict[str, PodResources] = {}
+    def __init__(self, known: KnownPods) -> None:
+        self._known = known
+        known.on_forget(self._forgotten)
         self._pending: list[str] = []
         """UIDs, in the order in which they are tried."""
-        self._unsure: set[str] = set()
-        """UIDs of pods that may have been given resources of which nobody has told."""
         self.version = 0
         """Grows with every change of what outlives the agent."""
         self.urgent_version = 0
@@ -61,61 +61,58 @@ class AllocationManager:
 
     def all_resources(self) -> Mapping[str, PodResources]:
         """A copy of everything that outlives the agent, by UID."""
-        return dict(self._pods)
+        return {uid: parts.resources for uid, parts in self._known.items() if parts.resources is not None}
 
     def restore(self, pods: Mapping[str, PodResources]) -> None:
         """Take over what an agent before this one has kept."""
-        self._pods, self._unsure = dict(pods), set(pods)
-
-    def retain(self, uids: Collection[str]) -> None:
-        """Forget all other pods (RemoveOrphanedPods)."""
-        for uid in [uid for uid in self._pods if uid not in uids]:
-            self.remove(uid)
+        for uid, resources in pods.items():
+            parts = self._known.of(uid)
+            parts.resources, parts.are_resources_stale = resources, True
 
     def resources(self, uid: str) -> PodResources:
         """Everything of one pod."""
-        return self._pods.get(uid, NONE)
+        return self._known.find(uid).resources or NONE
 
     # --- allocated and actuated resources ------------------------------------------------------------------------
 
     def allocated(self, pod: Pod) -> Pod:
         """The pod with the resources that it was allocated; a container or a pod that is new has what it asks for."""
-        known = self._pods.get(pod.metadata.uid)
+        known = self._known.find(pod.metadata.uid).resources
         return update_pod_from_allocation(pod, known.allocated) if known is not None else pod
 
     def allocate(self, pod: Pod) -> None:
         """The pod has what it asks for (SetAllocatedResources)."""
         uid, allocated = pod.metadata.uid, allocation_from_pod(pod)
-        known = self._pods.get(uid)
+        known = self._known.find(uid).resources
         if known is None or known.allocated != allocated:
             self._put(uid, msgspec.structs.replace(known or NONE, allocated=allocated), is_urgent=known is not None)
 
     def actuated(self, uid: str) -> Mapping[str, ResourceRequirements]:
         """Resources that the pod was given, by id of container or sandbox; one that is absent has what it was made
         with."""
-        return self._pods.get(uid, NONE).actuated
+        return self.resources(uid).actuated
 
     def actuate(self, uid: str, given: Mapping[str, ResourceRequirements]) -> None:
         """A worker has given these to what runs."""
-        if given and uid in self._pods:
-            known = self._pods[uid]
+        known = self._known.find(uid).resources
+        if given and known is not None:
             self._put(uid, msgspec.structs.replace(known, actuated={**known.actuated, **given}))
 
-    def is_unsure(self, uid: str) -> bool:
+    def are_stale(self, uid: str) -> bool:
         """Whether what runs of the pod may have other resources than `actuated` says."""
-        return uid in self._unsure
+        return self._known.find(uid).are_resources_stale
 
-    def doubt(self, uid: str) -> None:
-        """A sync of the pod has ended without a word."""
-        self._unsure.add(uid)
+    def mark_stale(self, uid: str) -> None:
+        """A sync of the pod has ended without a report."""
+        self._known.of(uid).are_resources_stale = True
 
-    def trust(self, uid: str) -> None:
-        """A sync has looked, or has changed nothing."""
-        self._unsure.discard(uid)
+    def mark_fresh(self, uid: str) -> None:
+        """A sync has inspected the pod, or has changed nothing."""
+        self._known.of(uid).are_resources_stale = False
 
     def observed(self, uid: str, seen: RuntimePodStatus) -> None:
         """Forget containers and sandboxes that are gone."""
-        known = self._pods.get(uid, NONE)
+        known = self.resources(uid)
         if not known.actuated:
             return
         there = {container.id for container in seen.containers} | {sandbox.id for sandbox in seen.sandboxes}
@@ -123,15 +120,13 @@ class AllocationManager:
         if len(kept) < len(known.actuated):
             self._put(uid, msgspec.structs.replace(known, actuated=kept))
 
-    def remove(self, uid: str) -> None:
-        """Nothing of the pod is left (RemovePod)."""
-        if self._pods.pop(uid, None) is not None:
-            self.version += 1
-        self._unsure.discard(uid)
+    def _forgotten(self, uid: str, parts: PodParts) -> None:
+        """Nothing of the pod is left (RemovePod), or no source wants it (RemoveOrphanedPods)."""
+        self.version += parts.resources is not None
         self.drop_pending(uid)
 
     def _put(self, uid: str, resources: PodResources, *, is_urgent: bool = True) -> None:
-        self._pods[uid] = resources
+        self._known.of(uid).resources = resources
         self.version += 1
         if is_urgent:
             self.urgent_version = self.version
@@ -140,15 +135,15 @@ class AllocationManager:
 
     def devices(self, uid: str) -> Allocated:
         """Devices that the pod's containers have."""
-        return self._pods.get(uid, NONE).devices
+        return self.resources(uid).devices
 
     def all_devices(self) -> Iterator[tuple[str, Allocated]]:
         """UIDs of pods with devices, and those."""
-        return ((uid, pod.devices) for uid, pod in self._pods.items() if pod.devices)
+        return ((uid, pod.devices) for uid, parts in self._known.items() if (pod := parts.resources) and pod.devices)
 
     def set_devices(self, uid: str, devices: Allocated) -> None:
         """The pod's containers have these from now on."""
-        known = self._pods.get(uid, NONE)
+        known = self.resources(uid)
         if known.devices != devices:
             self._put(uid, msgspec.structs.replace(known, devices=devices))
 
@@ -173,7 +168,7 @@ class AllocationManager:
 
     def conditions(self, uid: str) -> tuple[PodCondition, ...]:
         """GetPodResizeConditions."""
-        return self._pods.get(uid, NONE).conditions
+        return self.resources(uid).conditions
 
     def condition(self, uid: str, type: str) -> PodCondition | None:
         """The condition of that type, if the pod has it."""
@@ -183,7 +178,7 @@ class AllocationManager:
         """False when it says the same already."""
         old = self.condition(uid, type)
         new = updated_resize_condition(type, old, reason, message, generation, now)
-        if new is None or uid not in self._pods:
+        if new is None or self._known.find(uid).resources is None:
             return False
         self._set(uid, (*(other for other in self.conditions(uid) if other.type != type), new))
         return True
@@ -197,7 +192,7 @@ class AllocationManager:
 
     def _set(self, uid: str, conditions: Iterable[PodCondition]) -> None:
         ordered = tuple(sorted(conditions, key=lambda condition: condition.type != PENDING))
-        self._put(uid, msgspec.structs.replace(self._pods[uid], conditions=ordered))
+        self._put(uid, msgspec.structs.replace(self.resources(uid), conditions=ordered))
 
 
 def updated_resize_condition(

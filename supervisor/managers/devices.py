@@ -24,8 +24,8 @@ class DeviceManager:
         self._devices = devices
         self._allocations = allocations
         self._statuses = statuses
-        self._waiting: dict[str, Pod] = {}
-        """Pods that were admitted to devices of others, which go down and still have them."""
+        self._waiting: list[Pod] = []
+        """Pods that were admitted to devices of others, which go down and still have them. First come, first served."""
 
     def recount(self, devices: Devices) -> tuple[str, ...]:
         """Devices as they are found now; what pods have they keep. UIDs of pods that need not wait any longer."""
@@ -64,27 +64,30 @@ class DeviceManager:
     def allocate(self, pod: Pod) -> None:
         """The pod, which was admitted, has its devices from now on, or when those have ended that still have them."""
         uid = pod.metadata.uid
-        self._waiting.pop(uid, None)
+        self._leave_queue(uid)
         try:
             self._allocations.set_devices(uid, self._draw(pod))
         except DeviceError:
-            self._waiting[uid] = pod
+            self._waiting.append(pod)
 
     def is_waiting(self, uid: str) -> bool:
         """Whether others still have the devices of the pod."""
-        return uid in self._waiting
+        return any(pod.metadata.uid == uid for pod in self._waiting)
+
+    def _leave_queue(self, uid: str) -> None:
+        self._waiting = [pod for pod in self._waiting if pod.metadata.uid != uid]
 
     def release(self, uid: str) -> tuple[str, ...]:
         """Nothing of the pod runs any more: UIDs of pods that need not wait any longer."""
-        self._waiting.pop(uid, None)
+        self._leave_queue(uid)
         self._allocations.set_devices(uid, NOTHING)
         return self._give_to_waiting()
 
     def _give_to_waiting(self) -> tuple[str, ...]:
-        waited = list(self._waiting.values())
+        waited = self._waiting
         for pod in waited:
             self.allocate(pod)
-        return tuple(pod.metadata.uid for pod in waited if pod.metadata.uid not in self._waiting)
+        return tuple(pod.metadata.uid for pod in waited if not self.is_waiting(pod.metadata.uid))
 
     def observed(self, pod: Pod | None, seen: RuntimePodStatus, find: Callable[[str], Pod | None]) -> None:
         """Believe what the pod's containers run with. A pod that was given the same by a record that was lost or is too
@@ -121,7 +124,7 @@ class DeviceManager:
         """Behind those that wait already. Raises DeviceError."""
         uid = pod.metadata.uid
         others = list(self._others({uid, *leaving}))
-        for waiting in self._waiting.values():
+        for waiting in self._waiting:
             if waiting.metadata.uid != uid:
                 others.append(allocate(waiting, self._devices, _by_resource(others)))
         allocate(pod, self._devices, _by_resource(others), self._allocations.devices(uid))

@@ -8,7 +8,7 @@ had never run, and with its pod.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -35,6 +35,7 @@ from ipc.kubecontainer.remembered_ends import (
     with_remembered,
 )
 from ipc.podobjects.redaction import WITHHELD
+from supervisor.pods.parts import KnownPods
 
 KEPT: Final = 2
 """Runs of each name: the state and the last state of a status."""
@@ -42,13 +43,13 @@ REMOVED_AS_IT_RAN: Final = "The container was removed while it ran"
 
 
 class EndedContainers:
-    """Owns the remembered runs, by UID."""
+    """Owns the remembered runs of each pod."""
 
-    def __init__(self) -> None:
-        self._pods: dict[str, RememberedPod] = {}
+    def __init__(self, known: KnownPods) -> None:
+        self._known = known
+        known.on_forget(lambda uid, parts: self._note_change(uid, parts.runs, NO_RECORD))
         self._versions: dict[str, int] = {}
         """Version of the newest change of each pod, of forgotten ones too, until it is kept."""
-        self._doubted: set[str] = set()
         self._inherited: set[str] = set()
         """Ids of containers that ran when an earlier agent saw them last, and that this one has not seen."""
         self._expected: dict[str, float] = {}
@@ -63,14 +64,14 @@ class EndedContainers:
 
     def merged(self, status: RuntimePodStatus) -> RuntimePodStatus:
         """The observation with what it lacks."""
-        record = self._pods.get(status.uid)
-        if record is None:
+        record = self._known.find(status.uid).runs
+        if record is NO_RECORD:
             return status
         return with_beginning(with_remembered(status, self._ends(status, record)), record.began_at)
 
     def lacked_by(self, status: RuntimePodStatus) -> Runs:
         """Ends that the observation lacks."""
-        return lacking(status, self._ends(status, self._pods.get(status.uid, NO_RECORD)))
+        return lacking(status, self._ends(status, self._known.find(status.uid).runs))
 
     def _ends(self, status: RuntimePodStatus, record: RememberedPod) -> Runs:
         """Ends as far as they are known. What ran is not over as long as nobody has looked."""
@@ -91,7 +92,7 @@ class EndedContainers:
 
     def begins(self, uid: str, container: RuntimeContainerStatus, now_mono: float) -> None:
         """A container of that wanted pod is about to be started."""
-        record = self._pods.get(uid, NO_RECORD)
+        record = self._known.find(uid).runs
         others = (run for run in record.runs if run.id != container.id)
         self._expected[container.id] = now_mono
         self._set(uid, RememberedPod(_newest((*others, _begun(container))), record.began_at))
@@ -100,11 +101,12 @@ class EndedContainers:
         """Remember the runs that an observation shows of that wanted pod. Its texts are fit for a file
         (`supervisor.record.pod_texts`): an end lies on a disk."""
         kinds = {found.container.name: found.kind for found in every_container(pod.spec)}
-        record = self._pods.get(status.uid, NO_RECORD)
+        parts = self._known.of(status.uid)
+        record = parts.runs
         known = {run.id: run for run in record.runs if run.name in kinds}
         shown = {container.id for container in status.containers}
-        if status.uid in self._doubted:
-            self._doubted.discard(status.uid)
+        if parts.are_runs_stale:
+            parts.are_runs_stale = False
             known = {id: run for id, run in known.items() if id in shown or not _was_reset(run, kinds[run.name])}
         there = shown.union(id for id, run in known.items() if self._is_hidden(run, status))
         runs = {id: run if id in there else self._gone(run, now_wall) for id, run in known.items()}
@@ -121,7 +123,7 @@ class EndedContainers:
 
     def ended(self, status: RuntimePodStatus) -> None:
         """Remember how runs have ended of a pod that is wanted no more: its last status says it when they are gone."""
-        if (record := self._pods.get(status.uid)) is None:
+        if (record := self._known.find(status.uid).runs) is NO_RECORD:
             return
         ends = {c.id: c for c in status.containers if c.state is ContainerState.EXITED and not is_lost(c)}
         runs = (_with_told(_trimmed(ends[run.id]), run) if run.id in ends else run for run in record.runs)
@@ -155,28 +157,22 @@ class EndedContainers:
     def removed(self, uid: str, ids: Collection[str]) -> None:
         """A worker has removed these containers, or sandboxes with everything in them: what was the newest of its name
         there is remembered."""
-        if ids and (record := self._pods.get(uid)):
+        if ids and (record := self._known.find(uid).runs) is not NO_RECORD:
             newest = {run.name: run.id for run in reversed(record.runs)}
             superseded = {run.id for run in record.runs if run.sandbox_id in ids and newest[run.name] != run.id}
             kept = tuple(run for run in record.runs if run.id not in ids and run.id not in superseded)
             self._set(uid, RememberedPod(kept, record.began_at))
 
-    def doubt(self, uid: str) -> None:
+    def mark_stale(self, uid: str) -> None:
         """A sync of the pod has died with its worker, and may have removed containers to begin them anew."""
-        self._doubted.add(uid)
-
-    def forget(self, uid: str) -> None:
-        """The pod is gone."""
-        self._doubted.discard(uid)
-        self._set(uid, NO_RECORD)
-
-    def retain(self, uids: Container[str]) -> None:
-        """Forget all other pods."""
-        for uid in [uid for uid in self._pods if uid not in uids]:
-            self.forget(uid)
+        self._known.of(uid).are_runs_stale = True
 
     def _set(self, uid: str, record: RememberedPod) -> None:
-        before = self._pods.get(uid, NO_RECORD)
+        parts = self._known.of(uid)
+        before, parts.runs = parts.runs, NO_RECORD if record.is_empty() else record
+        self._note_change(uid, before, record)
+
+    def _note_change(self, uid: str, before: RememberedPod, record: RememberedPod) -> None:
         if record == before:
             return
         self.version += 1
@@ -186,21 +182,17 @@ class EndedContainers:
         if not _news(record) <= _news(before):
             self.urgent_version = self.version
         self._versions[uid] = self.version
-        if record.is_empty():
-            del self._pods[uid]
-        else:
-            self._pods[uid] = record
 
     # --- for their file ---
 
     def changed_after(self, version: int) -> dict[str, RememberedPod]:
         """The pods that have changed since; empty when they were forgotten. Older changes are on the disk."""
         self._versions = {uid: at for uid, at in self._versions.items() if at > version}
-        return {uid: self._pods.get(uid, NO_RECORD) for uid in self._versions}
+        return {uid: self._known.find(uid).runs for uid in self._versions}
 
     def everything(self) -> dict[str, RememberedPod]:
         """All of them, by UID."""
-        return dict(self._pods)
+        return {uid: parts.runs for uid, parts in self._known.items() if parts.runs is not NO_RECORD}
 
 
 def _news(record: RememberedPod) -> set[tuple[str, bool]]:

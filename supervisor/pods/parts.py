@@ -7,16 +7,18 @@ the pod.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import FailureLog
+from ipc.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
 from ipc.messages.pod_worker import Freeze, PullFailure
 from ipc.podobjects.cluster_values import ClusterValues
 from supervisor.pods.next_step import Wait
+from supervisor.state.resources_checkpoint import PodResources
 
 
 class HoldUp(msgspec.Struct, frozen=True):
@@ -59,6 +61,22 @@ class Reporting(msgspec.Struct, frozen=True):
         return min(self.retry_at, self.view_until)
 
 
+class Deaths(msgspec.Struct, frozen=True):
+    """Deaths of workers that are the pod's doing, or may be. Owner: `supervisor.pods.poison`."""
+
+    deaths: int = 0
+    """In a row."""
+    caught: bool = False
+    """In its step a worker has died: a death elsewhere does not clear it."""
+    suspect: bool = False
+    convict: bool = False
+    strikes: int = 0
+    """How often it was found guilty since somebody gave it another try."""
+    isolated_until: float = 0.0
+    counts_until: float = 0.0
+    """When this is forgotten."""
+
+
 class PlannedSlice(msgspec.Struct, frozen=True):
     """A pod as the last plan of slices has it. Owner: `supervisor.loop.pod_cgroups`."""
 
@@ -76,6 +94,7 @@ class Load(msgspec.Struct, frozen=True):
 
 NOT_HELD_UP: Final = HoldUp()
 NOTHING_TO_REPORT: Final = Reporting()
+NO_DEATHS: Final = Deaths()
 NO_LOAD: Final = Load(0, 0)
 
 
@@ -91,6 +110,19 @@ class PodParts(msgspec.Struct):
     is_unwarned: bool = False
     """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.loop.pod_updates`."""
     pause: PauseRequest | None = None
+    restarts: dict[str, int | None] = {}
+    """Containers that are to be replaced, by id, with the grace period in seconds that was asked for. Owner:
+    `supervisor.loop.container_restarts`."""
+    runs: RememberedPod = NO_RECORD
+    """Runs of the pod's containers, remembered beyond these. Owner: `supervisor.pods.ended_containers`."""
+    are_runs_stale: bool = False
+    """A sync has died with its worker, and may have removed containers. The same owner."""
+    resources: PodResources | None = None
+    """Resources that the pod was allocated, and that its containers were given. Owner:
+    `supervisor.managers.allocation`."""
+    are_resources_stale: bool = False
+    """What runs may have other resources than these. The same owner."""
+    deaths: Deaths = NO_DEATHS
     pull_failures: tuple[PullFailure, ...] = ()
     """Back-off of the pod's images, as its last sync has left it. Owner: `supervisor.loop.loop`."""
     planned_slice: PlannedSlice | None = None
@@ -125,11 +157,23 @@ class KnownPods:
         """Parts of that pod, to read."""
         return self._parts.get(uid, UNKNOWN_POD)
 
+    def items(self) -> Iterable[tuple[str, PodParts]]:
+        """UIDs and parts of all pods."""
+        return self._parts.items()
+
     def forget(self, uid: str) -> None:
         """Nothing of the pod is left."""
         if (parts := self._parts.pop(uid, None)) is not None:
             for forgotten in self._watchers:
                 forgotten(uid, parts)
+
+    def forget_unwanted(self) -> None:
+        """Every source was read: of a pod that none wants only that is kept which Podman or a cluster say."""
+        for uid, parts in [(uid, parts) for uid, parts in self._parts.items() if not parts.is_tracked]:
+            self.forget(uid)
+            kept = PodParts(cluster_values=parts.cluster_values)
+            if kept != UNKNOWN_POD:
+                self._parts[uid] = kept
 
     def on_forget(self, forgotten: Forgotten) -> None:
         """Call that for each pod that is forgotten: somebody counts these parts, or keeps them in a file."""

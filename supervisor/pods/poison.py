@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from ipc.eventloop.backoff import Backoff
+from supervisor.pods.parts import NO_DEATHS, Deaths, KnownPods, PodParts
 
 POISON_DEATHS: Final = 2
 """So many deaths in a row make a suspect, or a convict."""
@@ -44,27 +45,16 @@ class Isolation(msgspec.Struct, frozen=True):
     """Until anything is done for it again."""
 
 
-class _Record(msgspec.Struct, frozen=True):
-    deaths: int = 0
-    """In a row."""
-    caught: bool = False
-    """In its step a worker has died: a death elsewhere does not clear it."""
-    suspect: bool = False
-    convict: bool = False
-    strikes: int = 0
-    """How often it was found guilty since somebody gave it another try."""
-    isolated_until: float = 0.0
-    counts_until: float = 0.0
-    """When this is forgotten."""
-
-
 class PoisonPods:
     """Owns what is remembered of deaths, by pod, and who is on trial, by slot."""
 
-    def __init__(self, trial_s: float) -> None:
+    def __init__(self, trial_s: float, known: KnownPods) -> None:
         """``trial_s``: a pod that was in flight for so long has not killed its worker; longer than a hang lasts."""
         self._trial_s = trial_s
-        self._records: dict[str, _Record] = {}
+        self._known = known
+        self._implicated: set[str] = set()
+        """UIDs of the pods of which there is something to remember: few, and asked for at each end of a sync."""
+        known.on_forget(self._forgotten)
         self._trials: dict[int, _Trial] = {}
 
     # --- what happens to workers ---------------------------------------------------------------------------------
@@ -84,9 +74,9 @@ class PoisonPods:
             self._implicate(trial.uid, now)
             return self._convict(trial.uid, shard, now)
         for uid in idle:
-            record = self._records.get(uid)
-            if record is not None and not (record.suspect or record.caught or record.convict):
-                del self._records[uid]
+            record = self._of(uid)
+            if not (record.suspect or record.caught or record.convict):
+                self._set(uid, NO_DEATHS)
         poison_pods = [uid for uid in in_flight if self._implicate(uid, now).suspect]
         return self._convict(poison_pods[0], shard, now) if len(poison_pods) == 1 else None
 
@@ -124,10 +114,10 @@ class PoisonPods:
 
     def suspects(self) -> frozenset[str]:
         """UIDs of the pods that are synced one at a time: they may wait for a trial, another's to end or their own."""
-        return frozenset(uid for uid, record in self._records.items() if record.suspect)
+        return frozenset(uid for uid in self._implicated if self._of(uid).suspect)
 
     def convicts(self) -> frozenset[str]:
-        return frozenset(uid for uid, record in self._records.items() if record.convict)
+        return frozenset(uid for uid in self._implicated if self._of(uid).convict)
 
     # --- another chance, and the end -----------------------------------------------------------------------------
 
@@ -139,8 +129,12 @@ class PoisonPods:
         until = now + PROBATION_S + self._trial_s if self.is_convict(uid) else self._of(uid).counts_until
         self._change(uid, suspect=False, strikes=0, isolated_until=0.0, counts_until=until)
 
-    def forget(self, uid: str) -> None:
-        self._records.pop(uid, None)
+    def _forgotten(self, uid: str, _: PodParts) -> None:
+        if uid in self._implicated:
+            self._implicated.discard(uid)
+            self._end_trials(uid)
+
+    def _end_trials(self, uid: str) -> None:
         self._trials = {slot: trial for slot, trial in self._trials.items() if trial.uid != uid}
 
     def tick(self, now: float) -> None:
@@ -148,30 +142,36 @@ class PoisonPods:
         for slot, trial in tuple(self._trials.items()):
             if now >= trial.ends_at:
                 self.survived(slot, trial.uid)
-        for uid, record in tuple(self._records.items()):
-            if now > record.counts_until:
-                self.forget(uid)
+        for uid in tuple(self._implicated):
+            if now > self._of(uid).counts_until:
+                self._set(uid, NO_DEATHS)
+                self._end_trials(uid)
 
     # --- records -------------------------------------------------------------------------------------------------
 
-    def _of(self, uid: str) -> _Record:
-        return self._records.get(uid, _NOTHING)
+    def _of(self, uid: str) -> Deaths:
+        return self._known.find(uid).deaths if uid in self._implicated else NO_DEATHS
+
+    def _set(self, uid: str, record: Deaths) -> Deaths:
+        (self._implicated.discard if record is NO_DEATHS else self._implicated.add)(uid)
+        self._known.of(uid).deaths = record
+        return record
 
     def _change(self, uid: str, **changes: object) -> None:
-        if uid in self._records:
-            self._records[uid] = msgspec.structs.replace(self._records[uid], **changes)
+        if uid in self._implicated:
+            self._set(uid, msgspec.structs.replace(self._of(uid), **changes))
 
-    def _implicate(self, uid: str, now: float, *, caught: bool = False) -> _Record:
+    def _implicate(self, uid: str, now: float, *, caught: bool = False) -> Deaths:
         old = self._of(uid)
         deaths = old.deaths + 1
-        self._records[uid] = msgspec.structs.replace(
+        found = msgspec.structs.replace(
             old,
             deaths=deaths,
             caught=old.caught or caught,
             suspect=deaths >= POISON_DEATHS,
             counts_until=max(old.isolated_until, now) + MEMORY_S,
         )
-        return self._records[uid]
+        return self._set(uid, found)
 
     def _convict(self, uid: str, shard: Collection[str], now: float) -> Isolation:
         """The deaths so far are explained by it: who else is a suspect for them is not."""
@@ -194,6 +194,3 @@ class PoisonPods:
 class _Trial(msgspec.Struct, frozen=True):
     uid: str
     ends_at: float
-
-
-_NOTHING: Final = _Record()

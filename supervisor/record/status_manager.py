@@ -7,7 +7,7 @@ status before. The feed carries what changed to the API server.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -171,12 +171,8 @@ class StatusManager:
         pod_table: PodTable,
         allocations: AllocationManager,
         controllers: frozenset[str] = frozenset(),
-        *,
-        requested_restarts: Callable[[str], Iterable[str]] = lambda _: (),
     ) -> None:
-        """``controllers``: cgroup controllers that are delegated to this user. ``requested_restarts``: ids of a pod's
-        containers that somebody wants to begin anew, by UID."""
-        self._requested_restarts = requested_restarts
+        """``controllers``: cgroup controllers that are delegated to this user."""
         self._host_ips = host_ips
         """At most one of each family, as they are now."""
         self._texts = texts
@@ -338,7 +334,7 @@ class StatusManager:
             rejection=record.rejection,
             kill=record.kill,
             resources=self._allocations.resources(state.uid),
-            restarts=frozenset(self._requested_restarts(state.uid)),
+            restarts=frozenset(state.parts.restarts),
         )
 
     def _generate(self, state: PodRecord, basis: _Basis, observed: RuntimePodStatus, now: Instant) -> None:

@@ -40,6 +40,7 @@ from supervisor.managers.allocation import (
     sort_pending_resizes,
     updated_resize_condition,
 )
+from supervisor.pods.parts import KnownPods
 from supervisor.state.resources_checkpoint import PodResources
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod
@@ -224,7 +225,7 @@ def _allocation_can_admit(case: Json) -> Result:
 def _allocation_add_pod(case: Json) -> Result:
     if not case["gate"]:
         raise Later(_GATE_OFF)
-    allocations = AllocationManager()
+    allocations = AllocationManager(KnownPods())
     initial = case["initial_allocated"] or {}
     allocations.restore({uid: PodResources(allocated=_info(known, case)) for uid, known in initial.items()})
     of = allocations.allocated(pod(case["pod"]))

@@ -19,7 +19,10 @@ SHARED: Final = ("pods/lifecycle.py", "pods/record.py")
 """Modules whose objects many others hold."""
 PARTS: Final = ROOT / "supervisor" / "pods" / "parts.py"
 PART_OWNERS: Final = {
+    "are_resources_stale": "managers/allocation.py",
+    "are_runs_stale": "pods/ended_containers.py",
     "cluster_values": "loop/object_updates.py",
+    "deaths": "pods/poison.py",
     "hold_up": "pods/held_up.py",
     "is_tracked": "pods/table.py",
     "is_unwarned": "loop/pod_updates.py",
@@ -28,6 +31,9 @@ PART_OWNERS: Final = {
     "pause": "loop/pod_pauses.py",
     "planned_slice": "loop/pod_cgroups.py",
     "pull_failures": "loop/loop.py",
+    "resources": "managers/allocation.py",
+    "restarts": "loop/container_restarts.py",
+    "runs": "pods/ended_containers.py",
     "reporting": "loop/announcer.py",
 }
 """By part of a pod: the module that replaces it."""

@@ -11,6 +11,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus,
 from ipc.podresources.devices import Device
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.devices import DeviceManager
+from supervisor.pods.parts import KnownPods
 
 GPU = "example.com/gpu"
 
@@ -32,7 +33,7 @@ class Node:
     def __init__(self) -> None:
         self.seen: dict[str, RuntimePodStatus] = {}
         self.pods: dict[str, Pod] = {}
-        self.allocations = AllocationManager()
+        self.allocations = AllocationManager(KnownPods())
         devices = {GPU: {"g0": Device(), "g1": Device()}}
         self.manager = DeviceManager(devices, self.allocations, lambda: self.seen)
 

@@ -19,6 +19,7 @@ from ipc.kubecontainer.pod_status import (
 )
 from ipc.kubecontainer.remembered_ends import NO_RECORD, with_remembered
 from supervisor.pods.ended_containers import REMOVED_AS_IT_RAN, EndedContainers
+from supervisor.pods.parts import KnownPods
 from tests.support.pods import IMAGE, container, observed, pod, seen
 
 NOW = 2_000_000_000.0
@@ -31,8 +32,8 @@ NOTHING = RuntimePodStatus(uid=UID, observed_at=9.0)
 SANDBOX = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.NOT_READY, created_at=NOW - 10)
 
 
-def told(*containers: RuntimeContainerStatus) -> EndedContainers:
-    made = EndedContainers()
+def told(*containers: RuntimeContainerStatus, known: KnownPods | None = None) -> EndedContainers:
+    made = EndedContainers(known or KnownPods())
     made.observed(POD, observed(POD, *containers), NOW)
     return made
 
@@ -81,7 +82,7 @@ def test_how_a_pod_that_is_wanted_no_more_has_ended_outlives_its_containers() ->
 
 
 def after_another_agent(*containers: RuntimeContainerStatus, alive_at: float = NOW - 3) -> EndedContainers:
-    made = EndedContainers()
+    made = EndedContainers(KnownPods())
     made.restored(told(*containers).everything(), alive_at)
     return made
 
@@ -114,7 +115,7 @@ def test_what_ran_is_not_over_as_long_as_nobody_has_looked() -> None:
 
 
 def test_one_that_is_about_to_start_has_ended_only_where_a_newer_view_lacks_it() -> None:
-    ends = EndedContainers()
+    ends = EndedContainers(KnownPods())
     ends.begins(UID, seen(POD, "main", RUNNING, 1), now_mono=NOTHING.observed_at)
     assert ends.urgent_version == 1
     ends.observed(POD, NOTHING, NOW)
@@ -126,10 +127,10 @@ def test_one_that_is_about_to_start_has_ended_only_where_a_newer_view_lacks_it()
 
 
 def test_one_that_was_about_to_start_when_the_host_ended_counts_as_begun() -> None:
-    ends, made = EndedContainers(), seen(POD, "main", ContainerState.CREATED)
+    ends, made = EndedContainers(KnownPods()), seen(POD, "main", ContainerState.CREATED)
     ends.begins(UID, made, now_mono=1.0)
     ends.observed(POD, observed(POD, made), NOW)
-    after = EndedContainers()
+    after = EndedContainers(KnownPods())
     after.restored(ends.everything(), NOW - 3)
     assert names(after.merged(NOTHING)) == [("main", 0, 137, True)]
     ends.observed(POD, observed(POD, seen(POD, "main", RUNNING, id=made.id)), NOW)
@@ -137,18 +138,19 @@ def test_one_that_was_about_to_start_when_the_host_ended_counts_as_begun() -> No
 
 
 def test_a_run_goes_on_without_a_write_at_once() -> None:
-    ends = told(seen(POD, "main", RUNNING))
+    known = KnownPods()
+    ends = told(seen(POD, "main", RUNNING), known=known)
     urgent = ends.urgent_version
     assert urgent == ends.version == 1, "its beginning is written at once"
     ends.observed(POD, observed(POD, seen(POD, "main", RUNNING, stop_signal="SIGINT")), NOW)
     assert (ends.version, ends.urgent_version) == (2, urgent)
     ends.removed(UID, ("nothing",))
-    ends.forget(UID)
+    known.forget(UID)
     assert (ends.version, ends.urgent_version) == (3, urgent)
 
 
 def test_the_first_sandbox_is_remembered_beyond_it() -> None:
-    ends = EndedContainers()
+    ends = EndedContainers(KnownPods())
     for created_at, since in ((NOW - 40, ""), (NOW - 20, rfc3339(NOW - 50))):
         box = msgspec.structs.replace(SANDBOX, created_at=created_at, active_since=since)
         ends.observed(POD, msgspec.structs.replace(NOTHING, sandboxes=(box,)), NOW)
@@ -172,7 +174,7 @@ def test_an_end_that_the_runtime_has_lost_is_as_it_was_told() -> None:
 def test_a_run_that_the_host_has_ended_lasted_as_long_as_the_agent_is_known_to(
     alive_at: float, finished_at: float
 ) -> None:
-    ends = EndedContainers()
+    ends = EndedContainers(KnownPods())
     ends.restored({}, alive_at)
     after = observed(POD, lost("main", started_at=NOW - 20, finished_at=NOW - 20))
     ends.observed(POD, after, NOW)
@@ -199,11 +201,11 @@ def test_with_a_sandbox_goes_what_has_a_successor() -> None:
 
 def test_after_a_sync_that_died_what_is_gone_was_reset_if_it_may_have_been() -> None:
     ends = told(seen(POD, "init", EXITED), seen(POD, "look", RUNNING), seen(POD, "main", RUNNING))
-    ends.doubt(UID)
+    ends.mark_stale(UID)
     ends.observed(POD, NOTHING, NOW)
     assert [c.name for c in ends.merged(NOTHING).containers] == ["look"]
     ends = told(seen(POD, "main", EXITED))
-    ends.doubt(UID)
+    ends.mark_stale(UID)
     ends.observed(POD, NOTHING, NOW)
     assert [c.name for c in ends.merged(NOTHING).containers] == ["main"]
 
@@ -221,9 +223,10 @@ def test_logs_tell_no_restart_that_is_remembered() -> None:
 
 
 def test_a_pod_that_is_gone_is_forgotten_on_the_disk_too() -> None:
-    ends = told(seen(POD, "main", EXITED))
+    known = KnownPods()
+    ends = told(seen(POD, "main", EXITED), known=known)
     kept = ends.version
     assert ends.changed_after(0).keys() == {UID}
-    ends.retain(())
+    known.forget_unwanted()
     assert ends.changed_after(kept) == {UID: NO_RECORD}
     assert ends.everything() == {}

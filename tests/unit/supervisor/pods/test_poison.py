@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.poison import (
     BACK_OFF,
     MEMORY_S,
@@ -24,9 +25,9 @@ def may_sync(poison_pods: PoisonPods, slot: int, uid: str, now: float) -> bool:
     return poison_pods.isolated_until(uid, now) is None and not poison_pods.awaits_trial(slot, uid)
 
 
-def deaths(*in_flight: str) -> tuple[PoisonPods, list[str]]:
+def deaths(*in_flight: str, known: KnownPods | None = None) -> tuple[PoisonPods, list[str]]:
     """Deaths ten seconds apart, each with these pods in flight; and who was isolated at each."""
-    poison_pods = PoisonPods(TRIAL_S)
+    poison_pods = PoisonPods(TRIAL_S, known or KnownPods())
     isolated = []
     for number, uids in enumerate(in_flight):
         verdict = poison_pods.died(SLOT, tuple(uids), SHARD.difference(uids), 10.0 * number)
@@ -73,7 +74,7 @@ def test_a_pod_in_whose_steps_workers_die_is_found_at_the_second_whoever_else_wa
     in_flight: str, steps: str, isolated: list[str]
 ) -> None:
     """``-`` is a death in nobody's step, with nobody in flight."""
-    poison_pods, found = PoisonPods(TRIAL_S), []
+    poison_pods, found = PoisonPods(TRIAL_S, KnownPods()), []
     for number, step in enumerate(steps):
         flying = () if step == "-" else tuple(in_flight)
         current = None if step == "-" else step
@@ -191,9 +192,10 @@ def test_what_was_long_ago_counts_for_nothing() -> None:
 
 
 def test_a_pod_that_is_gone_is_forgotten_also_while_it_is_on_trial() -> None:
-    poison_pods, _ = deaths("ab", "ab")
+    known = KnownPods()
+    poison_pods, _ = deaths("ab", "ab", known=known)
     poison_pods.dispatched(SLOT, "a", 30.0)
-    poison_pods.forget("a")
+    known.forget("a")
     assert may_sync(poison_pods, SLOT, "b", 30.0)
 
 
@@ -203,7 +205,7 @@ def test_one_poison_pod_among_many_is_found_after_few_deaths_and_nobody_else_is_
     rng = random.Random(seed)
     pods = [f"pod-{n:02}" for n in range(20)]
     poison = rng.choice(pods)
-    poison_pods, now, in_flight = PoisonPods(TRIAL_S), 0.0, {}
+    poison_pods, now, in_flight = PoisonPods(TRIAL_S, KnownPods()), 0.0, {}
     probe_results: list[str] = []
     died_at: list[float] = []
     synced = dict.fromkeys(pods, 0)

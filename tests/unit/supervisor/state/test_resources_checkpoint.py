@@ -13,6 +13,7 @@ from ipc.api.v1.status import PodCondition
 from ipc.host.atomic_file import write_atomically
 from ipc.podresources.allocation import PodResourceInfo
 from supervisor.managers.allocation import AllocationManager
+from supervisor.pods.parts import KnownPods
 from supervisor.state import resources_checkpoint
 from supervisor.state.checked_file import encode_checked
 from supervisor.state.resources_checkpoint import ACTUATED_FILE, ALLOCATED_FILE, PodResources, load, save
@@ -106,7 +107,8 @@ def test_a_pod_that_comes_or_goes_costs_one_flush_and_everything_else_its_direct
 
 def test_who_comes_and_goes_does_not_hurry_and_who_is_given_something_does() -> None:
     of = pod("main", uid="a")
-    allocations = AllocationManager()
+    known = KnownPods()
+    allocations = AllocationManager(known)
     allocations.allocate(of)
     assert (allocations.version, allocations.urgent_version) == (1, 0)
     allocations.allocate(pod(container("main", resources=ONE), uid="a"))
@@ -116,5 +118,5 @@ def test_who_comes_and_goes_does_not_hurry_and_who_is_given_something_does() -> 
     allocations.set_devices("a", {"main": {"example.com/gpu": ("g0",)}})
     allocations.actuate("a", {"c": ONE})
     assert allocations.urgent_version == allocations.version == 5
-    allocations.remove("a")
+    known.forget("a")
     assert (allocations.version, allocations.urgent_version) == (6, 5)
