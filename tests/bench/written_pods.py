@@ -39,8 +39,27 @@ PROBES: Final[dict[str, Json]] = {
     "probe-exec": {"exec": {"command": ["true"]}},
     "probe-HTTP": {"httpGet": {"port": PORT, "path": "/etc/passwd"}},
     "probe-TCP": {"tcpSocket": {"port": PORT}},
+    "probe-gRPC": {"grpc": {"port": PORT}},
 }
 """Readiness probes by kind. The server of a port is up before the container's first line."""
+WEB: Final = f"httpd -p {PORT} -h /"
+HEALTH: Final = r"""
+printf '\0\0\0\4\0\0\0\0\0'
+busybox dd bs=1 count=24 of=/dev/null 2>/dev/null
+while set -- $(busybox dd bs=1 count=9 2>/dev/null | busybox od -An -v -tu1) && [ $# = 9 ]; do
+    busybox dd bs=1 count=$(($1 * 65536 + $2 * 256 + $3)) of=/dev/null 2>/dev/null
+    [ $4 != 0 ] || printf '\0\0\24\1\4\0\0\0\1\210\17\20\20application/grpc\0\0\7\0\0\0\0\0\1\0\0\0\0\2\10\1'
+    [ $4 != 0 ] || printf '\0\0\17\1\5\0\0\0\1\0\13grpc-status\0010'
+done
+"""
+"""A gRPC health server for one connection, in busybox' shell: its SETTINGS; past the client's preface, frame by frame,
+until one is DATA (4th byte 0), the whole request; then the answer's head, SERVING, and its trailers, on stream 1."""
+SERVERS: Final[Mapping[str, Sequence[str]]] = {
+    "probe-HTTP": [WEB],
+    "probe-TCP": [WEB],
+    "probe-gRPC": [f"cat >/health <<'END'{HEALTH}END", f"nc -ll -p {PORT} -e sh /health &"],
+}
+"""Lines of shell that leave a server behind, by kind of probe."""
 
 
 def volumes_of(kind: str, directory: Path) -> list[Json]:
@@ -98,7 +117,7 @@ def manifest(kind: str, name: str, directory: Path) -> Json:
         spec["initContainers"] = [{**container("before", SCRIPT), "restartPolicy": "Always"}]
     elif kind in PROBES:
         fields["readinessProbe"] = {**PROBES[kind], "periodSeconds": 60}
-        script = f"httpd -p {PORT} -h /; {SCRIPT}"
+        script = "\n".join((*SERVERS.get(kind, ()), SCRIPT))
     elif kind == "hostPort":
         fields["ports"] = [{"containerPort": 80, "hostPort": free_ports(1)[0]}]
     return pod(name, container(script=script, **fields), terminationGracePeriodSeconds=1, **spec)
