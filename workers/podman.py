@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -22,6 +22,7 @@ from ipc.host.id_ranges import IdRanges
 from ipc.libpod import endpoints
 from ipc.libpod.endpoints import Endpoint
 from ipc.metrics import kubelet as metrics
+from ipc.network.ports import PortMapping
 from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
@@ -57,6 +58,7 @@ from workers.libpod.client import PING, USUAL_LIMITS, CallLimits, LibpodClient, 
 from workers.libpod.connection import Connection
 from workers.libpod.health import Listener
 from workers.libpod.images import LibpodImages
+from workers.network.host_ports import port_problem
 from workers.oci_runtimes import OciRuntimes, RuntimeServices, acts_on_runtime
 from workers.podman_files import container_process, orphaned_monitors
 from workers.podman_files.bundle import read_user
@@ -345,6 +347,9 @@ class PodmanRuntime:
 
     def dismiss_monitor(self, process: ContainerProcess) -> None:
         dismiss_monitor(process)
+
+    def host_port_problem(self, ports: Iterable[PortMapping], *, both_families: bool) -> str:
+        return port_problem(ports, both_families=both_families)
 
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool

@@ -11,6 +11,14 @@ PASTA_SINCE: Final = 5
 SLIRP4NETNS_BEFORE: Final = 6
 """Major version of Podman that knows slirp4netns no more: a pod that asks for it is refused."""
 
+HELPER_DIRS: Final = (
+    "/usr/local/libexec/podman",
+    "/usr/local/lib/podman",
+    "/usr/libexec/podman",
+    "/usr/lib/podman",
+)
+"""Podman's own places for such programs (containers/common, pkg/config/config_linux.go, DefaultHelperBinariesDir)."""
+
 
 def major_version(version: str) -> int:
     """Major number of a version of Podman, 0 where there is none."""

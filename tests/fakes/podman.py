@@ -197,6 +197,8 @@ class FakePodman:
         self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
         self.layers: set[str] = set()
         """Names of containers whose creation was cut short: nothing is found under them, and they are in use."""
+        self.taken_ports: set[int] = set()
+        """Ports of the host that belong to a stranger."""
         self.cannot_start: set[str] = set()
         """Names of containers that the OCI runtime fails to start."""
         self.without_layer: set[str] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ipc.host.id_ranges import IdRange, IdRanges
+from ipc.network.ports import PortMapping
 from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
@@ -268,6 +269,11 @@ class FakeRuntime:
     def dismiss_monitor(self, process: ContainerProcess) -> None:
         """Note it: clean-ups have no effect on anything here."""
         self.podman.dismissed.append(process.container_id)
+
+    def host_port_problem(self, ports: Iterable[PortMapping], *, both_families: bool) -> str:
+        """Report the first port that a stranger has here."""
+        taken = (str(port.host_port) for port in ports if port.host_port in self.podman.taken_ports)
+        return next((f"listen tcp :{number}: bind: address already in use" for number in taken), "")
 
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool

@@ -7,7 +7,7 @@ both to the same behaviour. Every verb has a deadline of its own; after a timeou
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypedDict
 
@@ -15,6 +15,7 @@ import msgspec
 
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
+from ipc.network.ports import PortMapping
 from ipc.text.json_types import Json
 from ipc.text.userinfo import without_userinfo
 from workers.kubecontainer.image_service import ImageInfo, ImageService
@@ -337,6 +338,11 @@ class Runtime(ImageService, Protocol):
     async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
         """Wait until that process has ended (by pidfd); False when the time is over. Podman is asked for one of which
         the start is not known."""
+
+    def host_port_problem(self, ports: Iterable[PortMapping], *, both_families: bool) -> str:
+        """Why one of those ports of the host cannot be had now, as Go says it; empty when all can. Of Podman's
+        forwarders, pasta on a bridge does not say it. ``both_families``: of a port without an address, IPv6 counts,
+        too. Does not ask Podman, and keeps no port."""
 
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool

@@ -18,12 +18,14 @@ from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
+from ipc.network.network_settings import BRIDGE
 from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.look import Look
 from workers.kubecontainer.naming import sandbox_name
+from workers.kubecontainer.overrides import SAID_TO_RUN
 from workers.kubecontainer.runtime import (
     ContainerProcess,
     ErrorKind,
@@ -38,6 +40,7 @@ from workers.kuberuntime.runtime_class import find_oci_runtime
 from workers.logs import layout
 from workers.network.hostnames import HostnameError
 from workers.network.sandbox_network import SandboxNetwork, made_network, seen_network
+from workers.specgen.sandbox_namespaces import published_ports
 from workers.specgen.spec import pod_spec
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
@@ -64,7 +67,7 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodS
     try:
         find_oci_runtime(of, node.runtimes)
         made = await _create_or_adopt(run, node, of, attempt)
-        await _start(run, made.id, made.infra)
+        await _start(run, made, pod, both_families=node.network.mode == BRIDGE)
         network = made_network(pod, made.infra, await _look(run, pod, made), node.host_ips())
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
         await etc_files.report_problems()
@@ -108,6 +111,8 @@ class _Made(msgspec.Struct, frozen=True):
     """The pid file of its monitor."""
     labels: Mapping[str, str] | None
     """With which it was made; None of an adopted one."""
+    is_up: bool = False
+    """Whether an adopted one runs, and has its ports of the host already."""
 
 
 async def _look(run: SyncRun, pod: Pod, made: _Made) -> InspectedContainer | None:
@@ -145,7 +150,7 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, of: PodSnapshot, atte
         if found is not None and not _is_the_same(found, pod, node.ownership):
             raise
     if found is not None and found.infra_id:
-        return _Made(found.id, infra, pid_file, None)
+        return _Made(found.id, infra, pid_file, None, is_up=dict(found.containers).get(found.infra_id) in SAID_TO_RUN)
     await remove_half_made(run, name, found.id if found is not None else "")
     return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)
 
@@ -155,10 +160,16 @@ def _is_the_same(found: InspectedPod, pod: Pod, ownership: Ownership) -> bool:
     return ownership.owns_pod(found) and (own.pod_uid, own.hash) == (pod.metadata.uid, sandbox_hash(pod))
 
 
-async def _start(run: SyncRun, id: str, infra: str) -> None:
-    """Start a sandbox by the infra container's name, which we gave: its id would cost another call."""
+async def _start(run: SyncRun, made: _Made, pod: Pod, *, both_families: bool) -> None:
+    """Start a sandbox by the infra container's name, which we gave: its id would cost another call.
+
+    Ports of the host that somebody else has are found before, because not every forwarder tells of them.
+    """
     try:
-        await run.act(run.runtime.start_container, infra)
+        ports = () if made.is_up else published_ports(pod)
+        if problem := run.runtime.host_port_problem(ports, both_families=both_families):
+            raise RuntimeCallError(ErrorKind.INTERNAL, "host ports", problem)
+        await run.act(run.runtime.start_container, made.infra)
     except RuntimeCallError:
-        await remove_id(run, run.runtime.remove_pod, id)
+        await remove_id(run, run.runtime.remove_pod, made.id)
         raise

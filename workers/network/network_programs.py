@@ -13,16 +13,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ipc.host.clock import Clock
-from ipc.network.network_programs import program_problem, wanted_program
+from ipc.network.network_programs import HELPER_DIRS, program_problem, wanted_program
 from workers.kubecontainer.runtime import NetworkPrograms, RuntimeCallError
 
-HELPER_DIRS: Final = (
-    "/usr/local/libexec/podman",
-    "/usr/local/lib/podman",
-    "/usr/libexec/podman",
-    "/usr/lib/podman",
-)
-"""Podman's own places for such programs (containers/common, pkg/config/config_linux.go, DefaultHelperBinariesDir)."""
 ASK_PERIOD_S: Final = 30.0
 """How often Podman is asked while a program is missing: it takes 0.4 s over the answer."""
 

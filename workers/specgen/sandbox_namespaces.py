@@ -13,19 +13,11 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.network.network_settings import BRIDGE, NetworkSettings
+from ipc.network.ports import PortMapping
 from ipc.text.json_types import JsonObject
 from workers.network.hostnames import kernel_hostname, pod_names, truncate_hostname
 
 _HOST: Final = {"nsmode": "host"}
-
-
-class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
-    """A container's port and where the host publishes it (pkg/kubelet/container/runtime.go, PortMapping)."""
-
-    container_port: int
-    host_port: int
-    host_ip: str
-    protocol: str
 
 
 def sandbox_namespaces(pod: Pod, settings: NetworkSettings) -> JsonObject:
@@ -76,11 +68,10 @@ def _hosts_network(pod: Pod) -> dict[str, object]:
 
 
 def _own_network(pod: Pod, settings: NetworkSettings) -> dict[str, object]:
-    published = [m for c in pod.spec.containers for m in make_port_mappings(c) if m.host_port]
     return {
         "hostname": kernel_hostname(pod, settings.cluster_domain),
         "portmappings": [
-            {**msgspec.to_builtins(mapping), "protocol": mapping.protocol.lower()} for mapping in published
+            {**msgspec.to_builtins(mapping), "protocol": mapping.protocol.lower()} for mapping in published_ports(pod)
         ],
         **_mode(pod, settings),
     }
@@ -99,6 +90,13 @@ def _aliases(pod: Pod, settings: NetworkSettings) -> list[str]:
     """Name by which other pods on the bridge resolve it."""
     names = pod_names(pod, settings.cluster_domain)
     return list(dict.fromkeys((names.hostname, names.fqdn)))
+
+
+def published_ports(pod: Pod) -> tuple[PortMapping, ...]:
+    """Ports of the host from which Podman leads to that pod; none in the host's network, where containers listen."""
+    if pod.spec.host_network:
+        return ()
+    return tuple(m for c in pod.spec.containers for m in make_port_mappings(c) if m.host_port)
 
 
 def make_port_mappings(container: Container) -> tuple[PortMapping, ...]:

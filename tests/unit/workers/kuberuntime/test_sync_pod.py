@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.v1.container import ContainerPort
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.host.clock import rfc3339
@@ -415,6 +416,49 @@ def test_what_an_abandoned_call_made_late_is_adopted(tmp_path: Path) -> None:
         done = await host.sync(of, view=nothing)
         assert (done.error, host.running()) == ("", {"a": late})
         assert len(host.podman.pods) == 1
+
+    on_host(tmp_path, scenario)
+
+
+PUBLISHED = pod(container("a", ports=(ContainerPort(container_port=80, host_port=8080),)))
+
+
+def test_a_host_port_of_another_program_holds_up_the_pod_whatever_forwards_it(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.podman.taken_ports = {8080}
+        done = await host.sync(PUBLISHED)
+        assert (done.error, host.podman.pods) == ("CreatePodSandboxError", {})
+        assert [event.message for event in host.events if event.reason == "FailedCreatePodSandBox"] == [
+            "Failed to create pod sandbox: listen tcp :8080: bind: address already in use"
+        ]
+        host.podman.taken_ports = set()
+        assert (await host.sync(PUBLISHED)).error == ""
+
+    on_host(tmp_path, scenario)
+
+
+def test_in_the_hosts_network_the_container_itself_finds_that_a_port_is_taken(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.podman.taken_ports = {8080}
+        in_hosts = pod(container("a", ports=(ContainerPort(container_port=8080, host_port=8080),)), host_network=True)
+        assert (await host.sync(in_hosts)).error == ""
+
+    on_host(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("is_up", [False, True])
+def test_a_sandbox_that_is_adopted_has_its_ports_when_it_runs(tmp_path: Path, is_up: bool) -> None:
+    """Then nobody else can have them."""
+
+    async def scenario(host: FakeHost) -> None:
+        nothing = await host.observe(UID)
+        made = host.podman.create_pod(pod_spec(PUBLISHED, ownership(FakeHost.INSTANCE), 0, tmp_path / "infra_0.pid"))
+        if is_up:
+            host.podman.start_container(host.podman.pods[made].infra_id)
+        host.podman.taken_ports = {8080}
+        done = await host.sync(PUBLISHED, view=nothing)
+        assert done.error == ("" if is_up else "CreatePodSandboxError")
+        assert (made in host.podman.pods) == is_up
 
     on_host(tmp_path, scenario)
 
