@@ -31,6 +31,7 @@ test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a d
 	@configs/host/enter python -m tests.attack
 	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack
 	@tests/hosts/pod_routes || test $$? -eq 77
+	@tests/hosts/neighbour experimental pytest -m podman tests/e2e/test_port_forwarder.py || test $$? -eq 77
 	@for suite in trixie sid experimental; do \
 		tests/hosts/debian $$suite pytest -m "podman and not slow and not bench" || test $$? -eq 77 || exit 1; done
 	@tests/hosts/systemd pytest --timeout 300 $(systemd_tests) || test $$? -eq 77

@@ -28,7 +28,7 @@ from supervisor.podman_store import check_store
 from supervisor.pods.board_rows import SPARE_ROWS
 from supervisor.processes import listeners
 from supervisor.processes.child_specs import exec_spawn, service_spec
-from supervisor.processes.podman_service import choose_service
+from supervisor.processes.podman_service import check_port_forwarder, choose_service
 from supervisor.processes.worker_pool import SLOTS
 from supervisor.processes.zygote import start_zygote
 from supervisor.state import directory_owner, instance_lock, label_key_file
@@ -40,7 +40,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     """The agent's whole life; its exit code. Must be called before any thread or event loop exists.
 
     Raises:
-        SettingsError: the configuration reserves more than the host has.
+        SettingsError: the configuration reserves more than the host has, or its Podman lacks what it asks for.
         instance_lock.InstanceBusy: another agent of this instance runs.
         directory_owner.DirectoryTaken: a directory is that of another instance.
         containers_conf.BrokenContainersConf: the user's settings for Podman cannot be read.
@@ -52,8 +52,10 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
     claim_directories(settings)
     label_key = label_key_file.load_or_make(settings.state_dir / label_key_file.NAME, SystemClock().now().wall)
-    check_store(settings, settings.admin_socket.parent.parent, str(config_path or "the default settings"))
-    service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
+    runtime_dir, file = settings.admin_socket.parent.parent, str(config_path or "the default settings")
+    check_port_forwarder(settings, runtime_dir, os.environ, file)
+    check_store(settings, runtime_dir, file)
+    service = choose_service(settings, runtime_dir, os.environ)
     ports = listening_addresses(settings.server).values()
     listening = {
         Role.API_SERVER: (

@@ -167,12 +167,19 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
     keyring: bool = False
     cleanup_delay_s: Annotated[Seconds, _between("0s", "10s")] = seconds("1s")
     store: Literal["default", "transient"] = "default"
+    port_forwarder: Literal["", "rootlessport", "pasta"] = ""
     max_concurrent_mutations: Annotated[int, Range(0, 256)] = 0
 
     @property
     def is_transient(self) -> bool:
         """Whether Podman's records of containers lie in memory, which a reboot empties."""
         return self.store == "transient"
+
+    @property
+    def of_own_service(self) -> dict[str, str]:
+        """Settings that only a service of the agent's own can have, with their values: by name, where they are set."""
+        stated = {"podman.store": self.store if self.is_transient else "", "podman.portForwarder": self.port_forwarder}
+        return {name: value for name, value in stated.items() if value}
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -138,6 +138,11 @@ def _store(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("podman.store", what, "set it to transient (docs/howto/transient-store.md)")
 
 
+def _port_forwarder(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if facts.forwarder_problem:
+        yield failed("podman.portForwarder", facts.forwarder_problem)
+
+
 def _disk(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     for setting, free in facts.free_bytes.items():
         if free < LEAST_FREE_BYTES:
@@ -330,6 +335,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _user_ids,
     _storage,
     _store,
+    _port_forwarder,
     _disk,
     _eviction,
     _cgroups,

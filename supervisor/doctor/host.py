@@ -37,7 +37,7 @@ from supervisor.doctor import podman_database
 from supervisor.doctor.before_podman_6 import UpgradeFacts, upgrade_facts
 from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.doctor.pod_network import PodNetworkFacts, read_pod_network
-from supervisor.processes.podman_service import is_own_service, transient_problem
+from supervisor.processes.podman_service import is_own_service, port_forwarder_problem, transient_problem
 from supervisor.sources.directory import list_manifests
 
 PODMAN_DEADLINE_S: Final = 30.0
@@ -121,6 +121,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """None: not asked."""
     store_problem: str = ""
     """Why ``podman.store`` cannot be as it is set."""
+    forwarder_problem: str = ""
+    """Why ``podman.portForwarder`` cannot be as it is set."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
@@ -159,13 +161,15 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
 
 def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
     """And what Podman says of itself, and what pods would find here: room, ports that are held, an agent that runs."""
-    problem = transient_problem(settings, settings.admin_socket.parent.parent)
+    runtime_dir = settings.admin_socket.parent.parent
+    problem = transient_problem(settings, runtime_dir)
     if problem:
         settings = msgspec.structs.replace(settings, podman=msgspec.structs.replace(settings.podman, store="default"))
     return msgspec.structs.replace(
         facts,
         podman=_ask_podman(settings.podman.command),
         store_problem=problem,
+        forwarder_problem=_forwarder_problem(settings, runtime_dir),
         pod_network=_pod_network(settings),
         listening=_listening(),
         node=node_resources(read_machine(settings, cgroup_manager(os.environ)), settings),
@@ -267,6 +271,14 @@ def _search_path(environ: Mapping[str, str]) -> str:
 
 
 # --- Podman ------------------------------------------------------------------------------------------------------
+
+
+def _forwarder_problem(settings: Settings, runtime_dir: Path) -> str:
+    """Without a word of a file that cannot be read, of which Podman complains."""
+    try:
+        return port_forwarder_problem(settings, runtime_dir, os.environ)
+    except (BrokenContainersConf, OSError):
+        return ""
 
 
 def _num_locks(environ: Mapping[str, str], program: str) -> int:

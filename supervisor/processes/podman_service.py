@@ -28,8 +28,9 @@ from supervisor.config.containers_conf import (
     read_conf,
     states_process_limit,
 )
+from supervisor.config.port_forwarder import find_pesto, forwarder_problem, forwarder_table
 from supervisor.config.seccomp_profiles import SANDBOX_PROFILE, default_profile, for_sandboxes, read_profile
-from supervisor.config.settings import PodmanSettings, Settings
+from supervisor.config.settings import PodmanSettings, Settings, SettingsError
 from supervisor.processes import late_cleanup
 
 EXIT_COMMAND_DELAY_S = 10
@@ -87,6 +88,24 @@ def transient_problem(settings: Settings, runtime_dir: Path) -> str:
     return ""
 
 
+def port_forwarder_problem(settings: Settings, runtime_dir: Path, environ: Mapping[str, str]) -> str:
+    """Why host ports of bridges cannot be forwarded as `podman.portForwarder` says; empty where they can, or Podman's
+    own is left. Raises OSError, BrokenContainersConf: a containers.conf cannot be read."""
+    forwarder = settings.podman.port_forwarder
+    if not forwarder:
+        return ""
+    if not is_own_service(settings, runtime_dir):
+        return f"{forwarder} is for the agent's own service, and this is the user's: set podman.service to own"
+    pesto = find_pesto(read_conf(environ, settings.podman.path), environ)
+    return forwarder_problem(forwarder, podman_version(settings.podman.path), pesto)
+
+
+def check_port_forwarder(settings: Settings, runtime_dir: Path, environ: Mapping[str, str], file: str) -> None:
+    """``file`` is that of the configuration. Raises SettingsError, and as `port_forwarder_problem`."""
+    if problem := port_forwarder_problem(settings, runtime_dir, environ):
+        raise SettingsError(file, "podman.portForwarder", problem)
+
+
 def podman_version(program: str) -> tuple[int, ...]:
     """Version of that program; empty where it does not say: whoever needs Podman next says why."""
     try:
@@ -127,7 +146,8 @@ def write_conf(
 ) -> Path:
     """containers.conf of our own service, in ``directory``, and what it names there; ``runtimes``: paths of the OCI
     runtimes that containers may have. Raises as `choose_service`."""
-    conf = merged_conf((read_conf(environ, podman.path), own_settings(podman.keyring)))
+    own = (own_settings(podman.keyring), forwarder_table(podman.port_forwarder))
+    conf = merged_conf((read_conf(environ, podman.path), *own))
     if named := {path: [path] for path in runtimes}:
         # By their paths: what a container remembers is found by a user's podman, too, which does not read this file.
         conf["engine"]["runtimes"] = {**conf["engine"].get("runtimes", {}), **named}

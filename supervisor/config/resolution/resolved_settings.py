@@ -99,8 +99,9 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
     )
     if settings.pod_network.bridge and settings.pod_network.mode != BRIDGE:
         raise SettingsError(file, "podNetwork.bridge", f"is for podNetwork.mode {BRIDGE} only")
-    if settings.podman.is_transient and (settings.container_runtime_endpoint or settings.podman.service == "user"):
-        raise SettingsError(file, "podman.store", "transient is for the agent's own service (podman.service: own)")
+    if settings.container_runtime_endpoint or settings.podman.service == "user":
+        for name, value in settings.podman.of_own_service.items():
+            raise SettingsError(file, name, f"{value} is for the agent's own service (podman.service: own)")
     if bool(settings.image_credential_provider_config) != bool(settings.image_credential_provider_bin_dir):
         raise SettingsError(file, "imageCredentialProviderConfig", "and imageCredentialProviderBinDir need each other")
     if problem := policy_problem(settings.image_gc):

@@ -38,7 +38,7 @@ _KEY: Final = re.compile(r"( *)(\w+):")
 _FORM: Final = re.compile(
     r"# *(?:Duration|Number|One of|Bytes|Quantity|true or false|List|Mapping|Directory|Path|Absolute path|DNS|Name of"
     r"|URL|http|Text|IP address|Port|unix|Program|auto, |slirp4netns|PulledImages|NoSwap|VersionTLS12|AlwaysAllow"
-    r"|text or|debug, |Memory or"
+    r"|text or|debug, |Memory or|rootlessport or"
     r"|Fixed)"
 )
 """How a comment begins that is of one setting: with its form. Other comments are of all settings below them."""

@@ -134,6 +134,7 @@ def test_reloadable_names_exist() -> None:
         ("maxManifestBytes: true", "maxManifestBytes", 'must be a size such as "1Mi", not true or false'),
         ("logging: {format: xml}", "logging.format", "must be one of text, json"),
         ("podman: {service: none}", "podman.service", "must be one of auto, own, user"),
+        ("podman: {portForwarder: slirp4netns}", "podman.portForwarder", "must be one of"),
         ("instanceName: My_Host", "instanceName", "must be a DNS label"),
         ("podNetwork: {mode: vxlan}", "podNetwork.mode", "must be one of nothing, slirp4netns, pasta, bridge"),
         ("podNetwork: {bridge: a b}", "podNetwork.bridge", "must be the name of a Podman network"),
@@ -262,6 +263,16 @@ def test_paths_are_expanded(written: str, means: str) -> None:
             "podman: {service: user, store: transient}",
             "podman.store",
             "transient is for the agent's own service",
+        ),
+        (
+            "podman: {service: user, portForwarder: pasta}",
+            "podman.portForwarder",
+            "pasta is for the agent's own service",
+        ),
+        (
+            "containerRuntimeEndpoint: unix:///p\npodman: {portForwarder: rootlessport}",
+            "podman.portForwarder",
+            "rootlessport is for the agent's own service",
         ),
         (
             "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s",

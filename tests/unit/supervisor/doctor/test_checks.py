@@ -112,6 +112,7 @@ def test_the_transient_store_is_advised_only_where_it_helps_and_can_be_had(
         (podman(free_pages=2000), "warning", "database"),
         (podman(version="5.0.0", flush_s=0.0011), "warning", "podman.store"),
         (but(store_problem="transient needs Podman 5.0 or newer"), "failed", "podman.store"),
+        (but(forwarder_problem="pasta needs Podman 6.1 or newer"), "failed", "podman.portForwarder"),
         (podman(native_overlay=False), "warning", "storage"),
         (but(free_bytes={"stateDir": 1000}, disk_bytes={}), "warning", "disk"),
         (but(free_bytes={"stateDir": 100 << 30}), "warning", "eviction"),

@@ -81,6 +81,21 @@ def test_our_own_service_knows_the_runtimes_of_classes_by_their_paths(tmp_path: 
     assert not engine.get("runtimes")
 
 
+@pytest.mark.parametrize(
+    ("forwarder", "told"),
+    [("", "rootlessport"), ("pasta", "pasta"), ("rootlessport", "rootlessport")],
+)
+def test_our_own_service_forwards_ports_as_the_setting_says_or_else_as_the_user_does(
+    tmp_path: Path, forwarder: str, told: str
+) -> None:
+    users = '[network]\nrootless_port_forwarder = "rootlessport"\ndefault_network = "pods"\n'
+    (tmp_path / "users.conf").write_text(users)
+    podman = PodmanSettings(port_forwarder=forwarder)  # type: ignore[arg-type]
+    file = write_conf(podman, tmp_path, {"CONTAINERS_CONF": str(tmp_path / "users.conf")})
+    network = {"rootless_port_forwarder": told, "default_network": "pods"}
+    assert tomllib.loads(file.read_text())["network"] == network
+
+
 def test_a_log_tag_of_the_users_holds_for_none_of_our_containers(tmp_path: Path) -> None:
     """Logs of containers are files, for which conmon takes no tag."""
     (tmp_path / "users.conf").write_text('[containers]\nlog_tag = "{{.Name}}"\n')
