@@ -10,7 +10,7 @@ from ipc.host.clock import Clock
 from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import decode_failure
 from supervisor.config.settings import PODS_DIR, Settings
-from supervisor.loop.loop import SyncLoop
+from supervisor.loop.loop import DurableState
 from supervisor.protocol.commands import RestsOn
 from supervisor.protocol.events import (
     BindingsRestored,
@@ -45,11 +45,11 @@ class LoopCheckpoints:
     """All files of the sync loop, below ``stateDir``. Evictions are read only: a pod's worker writes them."""
 
     def __init__(
-        self, settings: Settings, loop: SyncLoop, clock: Clock, *, written: Callable[[], None] = lambda: None
+        self, settings: Settings, state: DurableState, clock: Clock, *, written: Callable[[], None] = lambda: None
     ) -> None:
         """``written`` is called when a write of what a worker acts on has ended."""
         directory = settings.state_dir
-        self._loop = loop
+        self._state = state
         self._pods_dir = directory / PODS_DIR
         self._events = EventWriter(EventLog(directory / EVENTS_FILE), clock)
         self._probes = ProbeCheckpoint(directory / PROBES_FILE, clock)
@@ -83,17 +83,17 @@ class LoopCheckpoints:
         """Write what a worker acts on at this moment: resources that pods were allocated, volumes that claims have,
         containers that are to begin anew, and those that never do. To be called after every event; ``hurries``:
         a worker waits for it."""
-        volumes = self._loop.persistent_volumes
-        restarts = self._loop.requested_restarts
+        volumes = self._state.volumes
+        restarts = self._state.requested_restarts
         self._restarts.keep(restarts.version, restarts.everything)
-        self._ends.keep(self._loop.ended_containers, hurries=hurries)
-        self._resources.keep(self._loop.allocations, hurries=hurries)
+        self._ends.keep(self._state.ended_containers, hurries=hurries)
+        self._resources.keep(self._state.allocations, hurries=hurries)
         self._bindings.keep(volumes.version, lambda: volumes.bindings)
 
     def keep(self) -> None:
         """Write everything that is new. To be called every second."""
-        self._events.keep(self._loop.event_history)
-        self._probes.keep(self._loop.probe_results_by_id)
+        self._events.keep(self._state.events)
+        self._probes.keep(self._state.probes.all_results)
         self.keep_at_once()
 
     def write_again(self) -> None:
@@ -103,10 +103,10 @@ class LoopCheckpoints:
 
     async def close(self) -> None:
         """Write the last of everything, as far as the disk takes it in time."""
-        await self._events.close(self._loop.event_history)
-        await self._probes.close(self._loop.probe_results_by_id())
-        await self._resources.close(self._loop.allocations)
-        volumes, restarts = self._loop.persistent_volumes, self._loop.requested_restarts
+        await self._events.close(self._state.events)
+        await self._probes.close(self._state.probes.all_results())
+        await self._resources.close(self._state.allocations)
+        volumes, restarts = self._state.volumes, self._state.requested_restarts
         await self._restarts.close(restarts.version, restarts.everything)
-        await self._ends.close(self._loop.ended_containers)
+        await self._ends.close(self._state.ended_containers)
         await self._bindings.close(volumes.version, lambda: volumes.bindings)

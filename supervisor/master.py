@@ -121,7 +121,7 @@ class Master:
         self._sources = SourceManager(
             settings, self._clock, self._cluster, warnings_of=lambda pod: admitted(pod, node).warnings
         )
-        self._checkpoints = LoopCheckpoints(settings, self._loop, self._clock, written=self._on_written)
+        self._checkpoints = LoopCheckpoints(settings, self._loop.durable, self._clock, written=self._on_written)
         self._sends = HeldSends(self._send, self._checkpoints.is_kept)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)

@@ -39,7 +39,7 @@ class Attribute(NamedTuple):
 
 
 def attributes(room: str) -> Iterator[Attribute]:
-    """Attributes that the classes of a room give themselves in ``__init__``."""
+    """Attributes that the classes of a room give themselves in ``__init__``, and private fields that they declare."""
     for path in _modules(room):
         classes = (node for node in ast.walk(house.syntax_tree(path)) if isinstance(node, ast.ClassDef))
         for found in classes:
@@ -51,6 +51,9 @@ def _modules(room: str) -> list[Path]:
 
 
 def _attributes_of(found: ast.ClassDef) -> Iterator[Attribute]:
+    for field in found.body:
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.target.id.startswith("_"):
+            yield Attribute(found.name, field.target.id, ast.unparse(field.annotation))
     init = next((each for each in found.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
     for node in ast.walk(init) if init is not None else ():
         if isinstance(node, ast.AnnAssign):

@@ -85,7 +85,7 @@ class AgentControl:
     def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> RestsOn:
         """Begin to replace one container of a pod, and return what survives with the request. Raises RequestRefused."""
         self._feed(self._loop.container_restarts.request(namespace, name, container, grace_period_s))
-        return RestsOn(restarts=self._loop.requested_restarts.version)
+        return RestsOn(restarts=self._loop.durable.requested_restarts.version)
 
     async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
         """Pause a pod, or resume it. Raises RequestRefused."""

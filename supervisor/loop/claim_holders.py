@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from ipc.api.annotations import is_api_pod
 from ipc.messages.pod_worker import WorkType
 from ipc.podobjects.pod_claims import claim_name
@@ -23,14 +25,13 @@ class HeldClaim(NamedTuple):
     name: str
 
 
-class ClaimHolders:
+class ClaimHolders(msgspec.Struct, eq=False):
     """UIDs of the pods that hold claims."""
 
-    def __init__(self, pod_table: PodTable, cache: PodCache, tracking: PodTracking) -> None:
-        self._pod_table = pod_table
-        self._cache = cache
-        self._tracking = tracking
-        self._holders: dict[HeldClaim, str] = {}
+    _pod_table: PodTable
+    _cache: PodCache
+    _tracking: PodTracking
+    _holders: dict[HeldClaim, str] = {}
 
     def holds(self, state: PodRecord, namespace: str, name: str) -> bool:
         """Whether the pod has the claim for itself: it has asked first, or ran before the agent began."""

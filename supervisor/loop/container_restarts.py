@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from ipc.api.pod_containers import ContainerKind, every_container, find_container
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
@@ -63,16 +65,13 @@ class RequestedRestarts:
             self.version += 1
 
 
-class ContainerRestarts:
+class ContainerRestarts(msgspec.Struct, frozen=True, eq=False):
     """Takes requests for pods of the table."""
 
-    def __init__(
-        self, requested: RequestedRestarts, pod_table: PodTable, cache: PodCache, announcer: Announcer
-    ) -> None:
-        self._requested = requested
-        self._pod_table = pod_table
-        self._cache = cache
-        self._announcer = announcer
+    _requested: RequestedRestarts
+    _pod_table: PodTable
+    _cache: PodCache
+    _announcer: Announcer
 
     def request(
         self, namespace: str, name: str, container: str, grace_period_s: int | None

@@ -38,30 +38,20 @@ class _Request(msgspec.Struct):
     """Answers of the node worker: about images, and about directories."""
 
 
-class Garbage:
+class Garbage(msgspec.Struct, eq=False):
     """Handlers of the loop that are about garbage."""
 
-    def __init__(
-        self,
-        node: ThisNode,
-        pod_table: PodTable,
-        cache: PodCache,
-        statuses: StatusManager,
-        announcer: Announcer,
-        out: CommandBuffer,
-        is_all_known: Callable[[], bool],
-    ) -> None:
-        self._node = node
-        self._pod_table = pod_table
-        self._cache = cache
-        self._statuses = statuses
-        self._announcer = announcer
-        self._out = out
-        self._is_all_known = is_all_known
-        self._container_gc = ContainerGc()
-        self._image_gc = ImageGc()
-        self._log_requests: dict[int, _Request] = {}
-        self._log_number = 0
+    _node: ThisNode
+    _pod_table: PodTable
+    _cache: PodCache
+    _statuses: StatusManager
+    _announcer: Announcer
+    _out: CommandBuffer
+    _is_all_known: Callable[[], bool]
+    _container_gc: ContainerGc = msgspec.field(default_factory=ContainerGc)
+    _image_gc: ImageGc = msgspec.field(default_factory=ImageGc)
+    _log_requests: dict[int, _Request] = {}
+    _log_number: int = 0
 
     # --- rounds ---
 

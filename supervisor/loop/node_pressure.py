@@ -84,41 +84,28 @@ class _CleaningUp(msgspec.Struct, frozen=True):
     resource: str
 
 
-class NodePressureManager:
+class NodePressureManager(msgspec.Struct, eq=False):
     """Owns the eviction under way."""
 
-    def __init__(
-        self,
-        node: ThisNode,
-        conditions: PressureConditions,
-        pod_table: PodTable,
-        cache: PodCache,
-        statuses: StatusManager,
-        kills: PodKills,
-        announcer: Announcer,
-        out: CommandBuffer,
-        is_all_known: Callable[[], bool],
-        collect_images: CollectImages,
-    ) -> None:
-        self._node = node
-        self._conditions = conditions
-        self._pod_table = pod_table
-        self._cache = cache
-        self._statuses = statuses
-        self._kills = kills
-        self._announcer = announcer
-        self._out = out
-        self._is_all_known = is_all_known
-        self._collect_images = collect_images
-        self._number = 0
-        """Number of the newest request to the node worker, or of the newest eviction."""
-        self._stage: _Reclaiming | _Measuring | _CleaningUp | None = None
-        self._waited_for: set[str] = set()
-        """Evicted pods whose clean-up is waited for, or was."""
-        self._disks_freed_at = 0.0
-        """Monotonic time before which nobody goes for a disk."""
-        self._images_pending = 0
-        """Number of the eviction whose unused images are being removed; 0 for none."""
+    _node: ThisNode
+    _conditions: PressureConditions
+    _pod_table: PodTable
+    _cache: PodCache
+    _statuses: StatusManager
+    _kills: PodKills
+    _announcer: Announcer
+    _out: CommandBuffer
+    _is_all_known: Callable[[], bool]
+    _collect_images: CollectImages
+    _number: int = 0
+    """Number of the newest request to the node worker, or of the newest eviction."""
+    _stage: _Reclaiming | _Measuring | _CleaningUp | None = None
+    _waited_for: set[str] = set()
+    """Evicted pods whose clean-up is waited for, or was."""
+    _disks_freed_at: float = 0.0
+    """Monotonic time before which nobody goes for a disk."""
+    _images_pending: int = 0
+    """Number of the eviction whose unused images are being removed; 0 for none."""
 
     def on_node_observed(self, seen: NodeObserved, now: Instant) -> None:
         """A round. While an eviction is under way it only says what the node's conditions are."""

@@ -57,37 +57,27 @@ class _PresentGroup(msgspec.Struct):
         return not self.left or self.until <= now.mono
 
 
-class NodeShutdown:
+class NodeShutdown(msgspec.Struct, eq=False):
     """Owns the groups that wait, and those of the present group that are still there."""
 
-    def __init__(
-        self,
-        node: ThisNode,
-        pod_table: PodTable,
-        cache: PodCache,
-        statuses: StatusManager,
-        kills: PodKills,
-        announcer: Announcer,
-        out: CommandBuffer,
-    ) -> None:
-        self._node = node
-        self._pod_table = pod_table
-        self._cache = cache
-        self._statuses = statuses
-        self._kills = kills
-        self._announcer = announcer
-        self._out = out
-        self._state = ShutdownChanged()
-        self._groups: deque[ShutdownGroup] = deque()
-        self._present = _PresentGroup()
-        self._started_at: float | None = None
-        """When the first event was handled, monotonic seconds."""
-        self._are_sources_ready = False
-        self._available_s = math.inf
-        self._gathers_until: float | None = None
-        """Monotonic time at which groups are made, whatever is known by then; None: they are made."""
-        self._newcomers: set[str] = set()
-        """UIDs of pods that came before that. They may have begun to end: no sync may start anything of them again."""
+    _node: ThisNode
+    _pod_table: PodTable
+    _cache: PodCache
+    _statuses: StatusManager
+    _kills: PodKills
+    _announcer: Announcer
+    _out: CommandBuffer
+    _state: ShutdownChanged = msgspec.field(default_factory=ShutdownChanged)
+    _groups: deque[ShutdownGroup] = msgspec.field(default_factory=deque)
+    _present: _PresentGroup = msgspec.field(default_factory=_PresentGroup)
+    _started_at: float | None = None
+    """When the first event was handled, monotonic seconds."""
+    _are_sources_ready: bool = False
+    _available_s: float = math.inf
+    _gathers_until: float | None = None
+    """Monotonic time at which groups are made, whatever is known by then; None: they are made."""
+    _newcomers: set[str] = set()
+    """UIDs of pods that came before that. They may have begun to end: no sync may start anything of them again."""
 
     @property
     def is_under_way(self) -> bool:
@@ -113,7 +103,7 @@ class NodeShutdown:
         """A pod is stated meanwhile. It has a place in its group if it runs, and is not admitted else."""
         self._newcomers.add(uid)
 
-    def sources_ready(self) -> None:
+    def sources_ready(self, now: Instant) -> None:
         """Every configured source was read completely once."""
         self._are_sources_ready = True
 

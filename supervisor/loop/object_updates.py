@@ -9,49 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from ipc.host.clock import Instant
 from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
-from ipc.messages.pod_worker import WorkType
+from ipc.messages.pod_worker import ObjectsRead, WorkType
 from ipc.podobjects.cluster_values import NO_VALUES
 from supervisor.loop.announcer import Announcer
 from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.loop.incomplete_pods import IncompletePods
 from supervisor.loop.tracking import PodTracking
 from supervisor.loop.volume_updates import VolumeUpdates
+from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import ObjectStore
 from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import BindingsRestored
-from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodsIncomplete
 from supervisor.record.status_manager import StatusManager
 
 
-class ObjectUpdates:
+class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
     """Handlers without a state of their own."""
 
-    def __init__(
-        self,
-        pod_table: PodTable,
-        objects: ObjectStore,
-        volumes: VolumeUpdates,
-        known: KnownPods,
-        incomplete: IncompletePods,
-        statuses: StatusManager,
-        tracking: PodTracking,
-        announcer: Announcer,
-        out: CommandBuffer,
-    ) -> None:
-        self._pod_table = pod_table
-        self._objects = objects
-        self._volumes = volumes
-        self._known = known
-        self._incomplete = incomplete
-        self._statuses = statuses
-        self._tracking = tracking
-        self._announcer = announcer
-        self._out = out
+    _pod_table: PodTable
+    _objects: ObjectStore
+    _volumes: VolumeUpdates
+    _known: KnownPods
+    _delivery: ObjectDelivery
+    _incomplete: IncompletePods
+    _statuses: StatusManager
+    _tracking: PodTracking
+    _announcer: Announcer
+    _out: CommandBuffer
 
     def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
         self._take(self._volumes.take(update, now), now)
@@ -81,7 +73,9 @@ class ObjectUpdates:
         self._take(self._volumes.on_deleted(answer, now), now)
 
     def tick(self, now: Instant) -> None:
-        """Do what is due of objects; called once a second."""
+        """Do what is due of objects; called once a second. Pods that wait for sources which were not read yet do so for
+        a while only: they are tried again."""
+        self._pod_table.touch(self._delivery.take_early())
         self._take(self._volumes.tick(now), now)
 
     def _take(self, update: ObjectUpdate, now: Instant) -> None:
@@ -97,7 +91,20 @@ class ObjectUpdates:
         self._take(self._volumes.expect(expected.keys, now), now)
         self._sync(self._pod_table.referring_to([key for key in answered if key not in self._objects]), now)
 
-    def on_sources_ready(self, now: Instant) -> None:
+    def on_pods_incomplete(self, told: PodsIncomplete, now: Instant) -> None:
+        """A sync that waits for what its pod refers to gets it when it was read; a pod whose sync has not waited so
+        long is synced again."""
+        for uid in self._incomplete.tell(told.uids):
+            state = self._pod_table.get(uid)
+            if state is None or state.lifecycle.phase is not WorkType.SYNC:
+                continue
+            if (flight := state.lifecycle.in_flight) is None:
+                self._tracking.resync(state)
+            else:
+                objects = self._delivery.load_anew(state)
+                self._out.send(flight.slot, ObjectsRead(uid=uid, generation=flight.generation, objects=objects))
+
+    def sources_ready(self, now: Instant) -> None:
         """Objects that are missing now do not exist: pods that refer to them are synced, and may go on without."""
         self._objects.sources_ready()
         self._take(self._volumes.sources_ready(now), now)

@@ -8,8 +8,9 @@ synced before that. Whoever is admitted meanwhile counts on their room, too, and
 from __future__ import annotations
 
 import functools
-from collections.abc import Set as AbstractSet
 from typing import Final
+
+import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import note_failure
@@ -30,11 +31,19 @@ from supervisor.admission.predicates import (
 )
 from supervisor.admission.preemption import recover
 from supervisor.admission.pressure import pressure_problem
+from supervisor.loop.active_pods import ActivePods
+from supervisor.loop.announcer import Announcer
 from supervisor.loop.node_shutdown import NOT_ADMITTED, NodeShutdown
-from supervisor.loop.parts import LoopParts
-from supervisor.loop.pod_kills import PodKill
+from supervisor.loop.node_view import ThisNode
+from supervisor.loop.pod_kills import PodKill, PodKills
+from supervisor.loop.resizes import Resizes
+from supervisor.managers.allocation import AllocationManager
+from supervisor.managers.devices import DeviceManager
+from supervisor.pods.cache import PodCache
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.protocol.manifests import created_at, pod_key
+from supervisor.record.status_manager import StatusManager
 
 PREEMPTED: Final = PodFailure(
     reason=event_reasons.PREEMPTING.reason,
@@ -46,16 +55,27 @@ RESTORED_GRACE_PERIOD_S: Final = 1
 """Grace period of a pod that an agent before has evicted: it has had its time."""
 
 
-class PodAdmission:
+class PodAdmission(msgspec.Struct, eq=False):
     """Decides on pods, ends those that give way, and knows who waits for their end."""
 
-    def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
-        self._parts = parts
-        self._shutdown = shutdown
-        self._victims: set[str] = set()
-        """UIDs of pods that were preempted and have not ended."""
-        self._waiting: dict[str, set[str]] = {}
-        """UID to those of the victims that the pod waits for."""
+    _node: ThisNode
+    _active_pods: ActivePods
+    _pod_table: PodTable
+    _cache: PodCache
+    _statuses: StatusManager
+    _usage: NodeUsage
+    _allocations: AllocationManager
+    _devices: DeviceManager
+    _kills: PodKills
+    _shutdown: NodeShutdown
+    _resizes: Resizes
+    _announcer: Announcer
+    _victims: set[str] = set()
+    """UIDs of pods that were preempted and have not ended."""
+    _waiting: dict[str, set[str]] = {}
+    """UID to those of the victims that the pod waits for."""
+    _unwarned: list[PodRecord] = []
+    """Pods of a batch whose fields were not reported on when they came."""
 
     def is_waiting(self, uid: str) -> bool:
         """Whether the room that the pod was admitted to is not free yet, or it may have to end with the node."""
@@ -65,25 +85,49 @@ class PodAdmission:
         """Admission of an edit; None: it is admitted. Nobody gives way to it. Beside every pod of which something is
         left; if that rejects it, beside those that stay up. To find these every time would be work that grows with the
         square of their number."""
-        parts = self._parts
         try:
-            if problem := parts.devices.problem(pod, self._inactive):
+            if problem := self._devices.problem(pod, self._active_pods.inactive):
                 return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
             if (
                 rejection(
-                    pod, parts.usage.without({pod.metadata.uid}), parts.node.view.settings, parts.node.view.resources
+                    pod, self._usage.without({pod.metadata.uid}), self._node.view.settings, self._node.view.resources
                 )
                 is None
             ):
                 return None
-            return rejection(pod, self.staying(pod), parts.node.view.settings, parts.node.view.resources)
+            return rejection(pod, self._active_pods.beside(pod), self._node.view.settings, self._node.view.resources)
         except Exception as error:
             return _unexpected(pod, error)
 
-    def warnings(self, pod: Pod) -> tuple[str, ...]:
-        """Fields of an admitted pod that are not acted on."""
+    def allocate(self, state: PodRecord, pod: Pod, stated: Pod) -> None:
+        """The pod has what it was allocated; what it asks for besides is a resize."""
+        self._usage.put(pod)
+        self._allocations.allocate(pod)
+        self._devices.allocate(pod)
+        self._resizes.stated(state, stated)
+        self._resizes.wake()
+
+    def warn(self, state: PodRecord, pod: Pod, now: Instant) -> None:
+        """Tell of the fields of an admitted pod that are not acted on."""
+        state.parts.is_unwarned = False
+        for warning in self._warnings(pod):
+            self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
+
+    def warn_later(self, state: PodRecord) -> None:
+        """Tell of them when the batch is over in which the pod has come."""
+        state.parts.is_unwarned = True
+        self._unwarned.append(state)
+
+    def warn_put_off(self, now: Instant) -> None:
+        """Tell of what was put off."""
+        unwarned, self._unwarned = self._unwarned, []
+        for state in unwarned:
+            if state.parts.is_unwarned and state.pod is not None:
+                self.warn(state, state.pod, now)
+
+    def _warnings(self, pod: Pod) -> tuple[str, ...]:
         try:
-            return admitted(pod, self._parts.node.view.resources).warnings
+            return admitted(pod, self._node.view.resources).warnings
         except Exception as error:
             note_failure(f"warnings of pod {'/'.join(pod_key(pod))}", error)
             return ()
@@ -96,8 +140,8 @@ class PodAdmission:
             return self.admit(pod)
         if self._shutdown.is_under_way:
             return NOT_ADMITTED
-        is_running = self._parts.cache.get(pod.metadata.uid).is_running()
-        if not is_running and (problem := pressure_problem(pod, self._parts.node.view.pressures)):
+        is_running = self._cache.get(pod.metadata.uid).is_running()
+        if not is_running and (problem := pressure_problem(pod, self._node.view.pressures)):
             return Rejected(*problem)
         rejected = self.admit(pod)
         if rejected is None or not (self._victims or is_critical(pod)):
@@ -110,23 +154,24 @@ class PodAdmission:
     def begins_after_all(self, uid: str, now: Instant) -> None:
         """A pod that came while an interrupted shutdown was looked into, which is called off now: nobody has asked then
         whether the node is short of something."""
-        state = self._parts.pod_table.get(uid)
-        if state is None or state.pod is None or not state.lifecycle.active or self._parts.statuses.is_rejected(uid):
+        state = self._pod_table.get(uid)
+        if state is None or state.pod is None or not state.lifecycle.active or self._statuses.is_rejected(uid):
             return
-        is_running = self._parts.cache.get(uid).is_running()
-        if not is_running and (problem := pressure_problem(state.pod, self._parts.node.view.pressures)):
-            self._parts.kills.reject(state, Rejected(*problem), now)
-            self._parts.announcer.report(state, now)
+        is_running = self._cache.get(uid).is_running()
+        if not is_running and (problem := pressure_problem(state.pod, self._node.view.pressures)):
+            self._kills.reject(state, Rejected(*problem), now)
+            self._announcer.report(state, now)
 
     def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Rejected | None:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
         critical, after others were preempted, too."""
-        parts = self._parts
-        if problem := parts.devices.problem(pod, self._inactive):  # for want of a device nobody gives way
+        if problem := self._devices.problem(pod, self._active_pods.inactive):  # for want of a device nobody gives way
             return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
-        found = verdict(pod, self.staying(pod, self._victims), parts.node.view.settings, parts.node.view.resources)
+        found = verdict(
+            pod, self._active_pods.beside(pod, self._victims), self._node.view.settings, self._node.view.resources
+        )
         if found.rejections or found.shortages:
-            active = (state.pod for state in parts.pod_table if state.pod and self._may_give_way(state))
+            active = (state.pod for state in self._pod_table if state.pod and self._may_give_way(state))
             victims = recover(pod, found.rejections, found.shortages, sorted(active, key=_last_to_stay))
             if isinstance(victims, Rejected):
                 return victims
@@ -139,17 +184,17 @@ class PodAdmission:
         self._victims |= victims
         for uid in sorted(victims):
             _count_preemption(found.shortages[0].resource)
-            if (state := self._parts.pod_table.get(uid)) is not None:
-                self._parts.kills.kill(state, kill, now, functools.partial(self._has_ended, uid))
-        self._parts.announcer.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
+            if (state := self._pod_table.get(uid)) is not None:
+                self._kills.kill(state, kill, now, functools.partial(self._has_ended, uid))
+        self._announcer.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
 
     def evicted_before(self, state: PodRecord, pod: Pod, why: PodFailure, now: Instant) -> None:
         """End a pod that an agent before this one has evicted or preempted. It takes no place from others, but whoever
         gets its room waits for its end: something of it may run still."""
-        self._parts.usage.put(pod)
+        self._usage.put(pod)
         self._victims.add(state.uid)
         kill = PodKill(failure=why, grace_period_s=RESTORED_GRACE_PERIOD_S, tells_delay=False)
-        self._parts.kills.kill(state, kill, now, functools.partial(self._has_ended, state.uid))
+        self._kills.kill(state, kill, now, functools.partial(self._has_ended, state.uid))
 
     def _has_ended(self, victim: str, _in_time: bool, _now: Instant) -> None:
         """One that takes too long is not waited for, as upstream."""
@@ -158,22 +203,13 @@ class PodAdmission:
             victims.discard(victim)
             if not victims:
                 del self._waiting[uid]
-                self._parts.pod_table.touch((uid,))
-
-    def staying(self, pod: Pod, gone: AbstractSet[str] = frozenset()) -> NodeUsage:
-        """Usage of the other pods that count against maxPods, host ports and resources (filterOutInactivePods)."""
-        return self._parts.usage.without({pod.metadata.uid} | self._inactive() | gone)
-
-    def _inactive(self) -> set[str]:
-        """UIDs of pods that do not count."""
-        is_rejected = self._parts.statuses.is_rejected
-        return {state.uid for state in self._parts.pod_table if not state.lifecycle.active or is_rejected(state.uid)}
+                self._pod_table.touch((uid,))
 
     def _may_give_way(self, state: PodRecord) -> bool:
         return (
             state.lifecycle.active
-            and not self._parts.statuses.is_rejected(state.uid)
-            and not self._parts.kills.is_awaited(state.uid)
+            and not self._statuses.is_rejected(state.uid)
+            and not self._kills.is_awaited(state.uid)
         )
 
 

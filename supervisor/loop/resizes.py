@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Final
+
+import msgspec
 
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.pod import Pod
@@ -25,8 +26,10 @@ from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
 from supervisor.admission.resource_fit import unenforced
+from supervisor.loop.active_pods import ActivePods
 from supervisor.loop.announcer import Announcer
 from supervisor.loop.node_view import ThisNode
+from supervisor.loop.removals import PodRemovals
 from supervisor.loop.tracking import PodTracking
 from supervisor.managers.allocation import ERROR, IN_PROGRESS, PENDING, AllocationManager, PendingPod
 from supervisor.pods.cache import PodCache
@@ -44,30 +47,22 @@ _PENDING_EVENTS: Final = {
 }
 
 
-class Resizes:
+class Resizes(msgspec.Struct, eq=False):
     """Tries pending resizes. Owns when that is next."""
 
-    def __init__(
-        self,
-        node: ThisNode,
-        pod_table: PodTable,
-        cache: PodCache,
-        allocations: AllocationManager,
-        usage: NodeUsage,
-        tracking: PodTracking,
-        announcer: Announcer,
-    ) -> None:
-        self._node = node
-        self._pod_table = pod_table
-        self._cache = cache
-        self._allocations = allocations
-        self._usage = usage
-        self._tracking = tracking
-        self._announcer = announcer
-        self._retry_at = math.inf
-        """Monotonic seconds."""
-        self._was_woken = False
-        """The last tries were made because of a change, not of the time."""
+    _node: ThisNode
+    _pod_table: PodTable
+    _cache: PodCache
+    _allocations: AllocationManager
+    _usage: NodeUsage
+    _active_pods: ActivePods
+    _removals: PodRemovals
+    _tracking: PodTracking
+    _announcer: Announcer
+    _retry_at: float = math.inf
+    """Monotonic seconds."""
+    _was_woken: bool = False
+    """The last tries were made because of a change, not of the time."""
 
     def wake(self) -> None:
         """Something has changed that may make room for a resize, or ask for one."""
@@ -95,16 +90,13 @@ class Resizes:
 
     # --- tries ---------------------------------------------------------------------------------------------------
 
-    def is_due(self, now: Instant) -> bool:
-        """Whether something is pending and it is time to try it again."""
-        return now.mono >= self._retry_at and bool(self._allocations.pending)
-
-    def put_off(self, now: Instant) -> None:
-        """Nothing is tried before every source was read."""
-        self._retry_at = now.mono + INITIAL_RETRY_S
-
-    def retry(self, now: Instant, others: Callable[[Pod], NodeUsage]) -> None:
-        """Try every pending resize. ``others``: the pods that a pod has to leave room for."""
+    def retry_due(self, now: Instant) -> None:
+        """Try every pending resize if it is time to. Nothing is tried before every source was read."""
+        if now.mono < self._retry_at or not self._allocations.pending:
+            return
+        if not self._removals.are_sources_ready:
+            self._retry_at = now.mono + INITIAL_RETRY_S
+            return
         self._was_woken = not self._retry_at
         self._retry_at = now.mono + RETRY_S
         for uid in self._allocations.pending:
@@ -112,10 +104,10 @@ class Resizes:
             if state is None or state.stated is None or not state.lifecycle.active:
                 self._allocations.drop_pending(uid)
             else:
-                self._try(state, state.stated, others(state.stated), now)
+                self._try(state, state.stated, now)
 
-    def _try(self, state: PodRecord, pod: Pod, others: NodeUsage, now: Instant) -> None:
-        problem = resize_problem(state.pod or pod, pod, others, self._node.view.resources)
+    def _try(self, state: PodRecord, pod: Pod, now: Instant) -> None:
+        problem = resize_problem(state.pod or pod, pod, self._active_pods.beside(pod), self._node.view.resources)
         if problem is None:
             self._begin(state, pod, now)
         else:

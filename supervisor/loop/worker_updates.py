@@ -100,20 +100,30 @@ class WorkerUpdates:
         if guilty is not None:
             self._isolate(guilty, down, now)
 
-    def scale_workers(self) -> None:
+    def settle(self, now: Instant) -> None:
         """Ask for as many pod workers as there are to be now."""
+        if not self._announcer.is_batch_under_way():  # a new worker would take the CPU, and the pods do not wait for it
+            self._scale()
+
+    def _scale(self) -> None:
         wanted = WorkersWanted(self._pod_table.workers, self._pod_table.quarantine)
         if wanted != self._asked_for:
             self._asked_for = wanted
             self._out.add(wanted)
 
-    def move_pods(self, now: Instant) -> None:
+    def tick(self, now: Instant) -> None:
+        """Try convicts again whose time has come, and move pods."""
+        self._poison_pods.tick(now.mono)
+        self._move_pods(now)
+        self._pod_table.touch(self._poison_pods.suspects())
+
+    def _move_pods(self, now: Instant) -> None:
         """Move pods to other workers: their number has changed, or their load, or a pod goes to or from quarantine."""
         self._pod_table.fit_workers(now.mono)
         for state in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
             self._pod_table.touch((state.uid,))
             self._announcer.report(state, now)
-        self.scale_workers()
+        self._scale()
         for slot in self._pod_table.vacated():
             self._out.down(slot)
             self._out.add(SlotVacated(slot))

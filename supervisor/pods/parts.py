@@ -143,37 +143,37 @@ class KnownPods:
     """Parts by UID: of the pods of the table, and of those that are known before they are wanted."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, PodParts] = {}
+        self._by_uid: dict[str, PodParts] = {}
         self._watchers: list[Forgotten] = []
 
     def of(self, uid: str) -> PodParts:
         """Parts of that pod, to change: it is known from now on."""
-        parts = self._parts.get(uid)
+        parts = self._by_uid.get(uid)
         if parts is None:
-            parts = self._parts[uid] = PodParts()
+            parts = self._by_uid[uid] = PodParts()
         return parts
 
     def find(self, uid: str) -> PodParts:
         """Parts of that pod, to read."""
-        return self._parts.get(uid, UNKNOWN_POD)
+        return self._by_uid.get(uid, UNKNOWN_POD)
 
     def items(self) -> Iterable[tuple[str, PodParts]]:
         """UIDs and parts of all pods."""
-        return self._parts.items()
+        return self._by_uid.items()
 
     def forget(self, uid: str) -> None:
         """Nothing of the pod is left."""
-        if (parts := self._parts.pop(uid, None)) is not None:
+        if (parts := self._by_uid.pop(uid, None)) is not None:
             for forgotten in self._watchers:
                 forgotten(uid, parts)
 
     def forget_unwanted(self) -> None:
         """Every source was read: of a pod that none wants only that is kept which Podman or a cluster say."""
-        for uid, parts in [(uid, parts) for uid, parts in self._parts.items() if not parts.is_tracked]:
+        for uid, parts in [(uid, parts) for uid, parts in self._by_uid.items() if not parts.is_tracked]:
             self.forget(uid)
             kept = PodParts(cluster_values=parts.cluster_values)
             if kept != UNKNOWN_POD:
-                self._parts[uid] = kept
+                self._by_uid[uid] = kept
 
     def on_forget(self, forgotten: Forgotten) -> None:
         """Call that for each pod that is forgotten: somebody counts these parts, or keeps them in a file."""
@@ -181,5 +181,5 @@ class KnownPods:
 
     def tidy(self, uid: str) -> None:
         """Forget a pod of which nothing is known any more."""
-        if self._parts.get(uid) == UNKNOWN_POD:
-            del self._parts[uid]
+        if self._by_uid.get(uid) == UNKNOWN_POD:
+            del self._by_uid[uid]

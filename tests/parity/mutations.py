@@ -182,7 +182,7 @@ MUTATIONS: Final = (
     Mutation(
         "ADM-08",
         "supervisor/loop/pod_admission.py",
-        "if not is_running and (problem := pressure_problem(pod, self._parts.node.view.pressures)):",
+        "if not is_running and (problem := pressure_problem(pod, self._node.view.pressures)):",
         "if not is_running and (problem := pressure_problem(pod, ())):",
         f"{_UNIT}/supervisor/loop/test_node_pressure.py::test_who_may_begin_under_pressure",
     ),

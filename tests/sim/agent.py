@@ -230,7 +230,7 @@ class Agent:
 
     def kept_verdicts(self) -> dict[str, ProbeResults]:
         """Results that the next agent is told of them."""
-        return worth_keeping(self._loop.probe_results_by_id())
+        return worth_keeping(self._loop.durable.probes.all_results())
 
     @property
     def files(self) -> Files:
@@ -240,7 +240,7 @@ class Agent:
     @property
     def bindings(self) -> tuple[Binding, ...]:
         """Bindings of claims, as they are now."""
-        return self._loop.persistent_volumes.bindings
+        return self._loop.durable.volumes.bindings
 
     def _look_at_sends(self) -> None:
         self._sends.look(self._given.clock.now().mono)
@@ -261,7 +261,7 @@ class Agent:
 
     def is_restart_kept(self) -> bool:
         """Whether the next agent would know of all restarts that were asked for: then they are answered."""
-        return self._disk.is_kept(RestsOn(restarts=self._loop.requested_restarts.version))
+        return self._disk.is_kept(RestsOn(restarts=self._loop.durable.requested_restarts.version))
 
     def freeze(self, pod: Pod, freeze: Freeze) -> None:
         """Somebody pauses a pod or resumes it."""
@@ -271,7 +271,7 @@ class Agent:
     def is_to_pause(self, uid: str) -> bool:
         """Whether somebody waits for the pod to be paused."""
         state = self._loop.state(uid)
-        return state is not None and self._loop._parts.pauses.requested(state) is Freeze.PAUSE
+        return state is not None and self._loop.pauses.requested(state) is Freeze.PAUSE
 
     def limit_pods(self, max_pods: int) -> None:
         self._feed(SettingsChanged(msgspec.structs.replace(self._given.settings, max_pods=max_pods)))
@@ -545,8 +545,8 @@ class Agent:
 
     def _look_for_evictions(self) -> None:
         """The pods that end because of pressure."""
-        statuses = self._loop._parts.statuses
-        for state in self._loop._parts.pod_table:
+        statuses = self._loop.statuses
+        for state in self._loop.pod_table:
             failure = statuses.eviction(state.uid)
             if failure is not None and failure.reason == EVICTED and state.pod is not None:
                 self.pressure.evicts(state.pod, state.lifecycle.grace_period_s or 0)
@@ -562,10 +562,10 @@ class Agent:
     def _active_pods(self) -> Iterator[Pod]:
         """With what they were allocated: those that were admitted and do not end. What an agent before has evicted
         takes no place, nor what has ended and of which a call that nobody waited for has started the sandbox again."""
-        parts = self._loop._parts
-        for state in parts.pod_table:
-            is_out = parts.statuses.is_rejected(state.uid) or state.uid in self.pressure.restored
-            is_out = is_out or parts.statuses.phase(state.uid) in TERMINAL
+        statuses = self._loop.statuses
+        for state in self._loop.pod_table:
+            is_out = statuses.is_rejected(state.uid) or state.uid in self.pressure.restored
+            is_out = is_out or statuses.phase(state.uid) in TERMINAL
             if state.pod is not None and state.lifecycle.active and not is_out:
                 yield state.pod
 

@@ -217,10 +217,10 @@ class Day:
             files=len(files),
             disk_bytes=sum(path.stat().st_size for path in files),
             descriptors=len(os.listdir("/proc/self/fd")),
-            events=sum(1 for _ in agent._loop.event_history.events()),
+            events=sum(1 for _ in agent._loop.durable.events.events()),
             images=len(podman.images),
             containers=len(podman.containers) + len(podman.pods) + len(podman.volumes),
-            resources=len(agent._loop.allocations.all_resources()),
+            resources=len(agent._loop.durable.allocations.all_resources()),
         )
 
 

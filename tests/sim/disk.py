@@ -47,19 +47,19 @@ class SimDisk:
         """Begin to write what is new, if nothing is being written. To be called after every event."""
         loop = self._loop
         newest = RestsOn(
-            allocations=loop.allocations.version,
-            bindings=loop.persistent_volumes.version,
-            restarts=loop.requested_restarts.version,
-            ends=loop.ended_containers.version,
+            allocations=loop.durable.allocations.version,
+            bindings=loop.durable.volumes.version,
+            restarts=loop.durable.requested_restarts.version,
+            ends=loop.durable.ended_containers.version,
         )
         if self._is_writing or newest == self._kept:
             return
         self._is_writing = True
         files = Files(
-            resources=dict(loop.allocations.all_resources()),
-            bindings=loop.persistent_volumes.bindings,
-            restarts=loop.requested_restarts.everything(),
-            ends=loop.ended_containers.everything(),
+            resources=dict(loop.durable.allocations.all_resources()),
+            bindings=loop.durable.volumes.bindings,
+            restarts=loop.durable.requested_restarts.everything(),
+            ends=loop.durable.ended_containers.everything(),
         )
         delay_s = self._rng.uniform(0.001, LONGEST_WRITE_S)
         asyncio.get_running_loop().call_later(delay_s, self._end, files, newest, context=NOBODY)

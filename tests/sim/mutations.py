@@ -25,13 +25,13 @@ from supervisor.loop import node_shutdown, pod_admission, resizes
 from supervisor.loop.announcer import Announcer
 from supervisor.loop.claim_holders import ClaimHolders
 from supervisor.loop.container_restarts import ContainerRestarts, RequestedRestarts
-from supervisor.loop.dispatcher import Dispatcher
-from supervisor.loop.loop import SyncLoop
 from supervisor.loop.node_pressure import NodePressureManager
 from supervisor.loop.object_updates import ObjectUpdates
 from supervisor.loop.pod_admission import PodAdmission
 from supervisor.loop.pod_updates import PodUpdates
 from supervisor.loop.removals import Removals
+from supervisor.loop.sync_messages import SyncMessages
+from supervisor.loop.ticks import Ticks
 from supervisor.loop.volume_updates import VolumeUpdates
 from supervisor.managers import probe_manager
 from supervisor.managers.allocation import AllocationManager
@@ -233,12 +233,12 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "let one pod's view fail the relist": replaced(Observer, "_status_of", _fails_all),
     "never try a status again": replaced(Announcer, "due_again", lambda self, now: []),
     "convict nobody": replaced(PoisonPods, "_convict", lambda self, uid, shard, now: None),
-    "stop a convict by its manifest": replaced(Dispatcher, "_kills_going_down", lambda self, state: False),
+    "stop a convict by its manifest": replaced(SyncMessages, "_kills_going_down", lambda self, state: False),
     "restart whatever is resized": replaced(ResizeJudge, "needs_restart", lambda self, container, update: True),
     "resize nothing": replaced(ResizeJudge, "update_of", lambda self, container, made: None),
     "send before it is written": replaced(HeldSends, "take", lambda self, command, now: self._send(command)),
     "find room for every resize": replaced(resizes, "resize_problem", lambda before, pod, others, node: None),
     "miss no slice": replaced(pod_cgroup, "is_missing", lambda run, node, pod: False),
     "forget what was given to a container": replaced(AllocationManager, "actuate", lambda self, uid, given: None),
-    "never look again by the clock": replaced(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
+    "never look again by the clock": replaced(Ticks, "on_sync_tick", lambda self, tick, now: None),
 }

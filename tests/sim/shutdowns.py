@@ -119,7 +119,7 @@ class SimShutdown:
             self._over()
         elif not self.is_under_way:
             self.is_under_way = True
-            self._known = set(loop._parts.pod_table.uids())
+            self._known = set(loop.pod_table.uids())
         self.look(loop)
 
     def _over(self) -> None:
@@ -157,7 +157,7 @@ class SimShutdown:
         """Groups end in order: of those before nothing runs, or their time is over."""
         if not self.is_under_way:
             return
-        statuses, table = loop._parts.statuses, loop._parts.pod_table
+        statuses, table = loop.statuses, loop.pod_table
         came = [
             state.pod
             for state in table
@@ -175,11 +175,11 @@ class SimShutdown:
         self._began_at.setdefault(group, now)
         if not self._runs(uid):
             return  # it has ended before, and need not wait
-        for state in loop._parts.pod_table:
+        for state in loop.pod_table:
             other = state.pod
             if other is None or group_of(other) >= group or state.lifecycle.removed or not self._runs(state.uid):
                 continue
-            if loop._parts.statuses.is_rejected(state.uid):
+            if loop.statuses.is_rejected(state.uid):
                 continue
             if now < (until := self._until(other)):
                 self._trace.broke(f"{uid[:8]} ends with the node before {state.uid[:8]}, which has {until - now:.1f} s")

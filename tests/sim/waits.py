@@ -9,6 +9,7 @@ from ipc.host.clock import Instant
 from ipc.messages.wait_reasons import WaitReason
 from supervisor.loop.loop import SyncLoop
 from supervisor.pods.next_step import Dispatch
+from supervisor.pods.record import PodRecord
 
 TICK_S: Final = 1.0
 """Between two ticks of the sync loop."""
@@ -16,19 +17,19 @@ TICK_S: Final = 1.0
 
 def endless(loop: SyncLoop, now: Instant) -> Iterator[str]:
     """Promises that the loop breaks right after a tick, for people."""
-    parts = loop._parts
-    for state in parts.pod_table:
-        uid, step = state.uid[:8], loop._dispatcher.next_step(state, now)
+    for state in loop.pod_table:
+        uid, step = state.uid[:8], loop._steps.next_step(state, now)
         if isinstance(step, Dispatch):
             yield f"{uid}: its sync ({step.kind}) could go out, and nobody sends it"
         elif step.until is not None and step.until < now.mono - TICK_S:
             yield f"{uid}: it waits for {step.reason}, which ended {now.mono - step.until:.1f} s ago"
         elif step.reason is WaitReason.NEXT_SYNC and step.until is None and state.pod is not None:
             yield f"{uid}: nothing brings its next sync"
-        elif step.reason is WaitReason.OBSERVATION and not _comes(loop, state.uid):
+        elif step.reason is WaitReason.OBSERVATION and not _comes(loop, state):
             yield f"{uid}: it waits for an observation that nobody is asked for"
 
 
-def _comes(loop: SyncLoop, uid: str) -> bool:
+def _comes(loop: SyncLoop, state: PodRecord) -> bool:
     """Whether an observation is under way, or the pod's next turn asks for one."""
-    return loop._parts.observation_requests.is_under_way(uid) or loop._parts.known.find(uid).next_sync_at is not None
+    is_asked_for = loop._steps._observation_requests.is_under_way(state.uid)
+    return is_asked_for or state.parts.next_sync_at is not None

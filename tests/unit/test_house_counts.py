@@ -6,10 +6,10 @@ import ast
 
 from tests import house_counts
 
-MOST_COLLECTIONS = 31
+MOST_COLLECTIONS = 30
 """As many as there are. Ten are the aim."""
-MOST_USES_OF_PARTS = 127
-LARGE_CLASSES = {"LoopParts": 24, "SyncLoop": 19}
+MOST_USES_OF_PARTS = 0
+LARGE_CLASSES: dict[str, int] = {}
 
 
 def test_no_further_collection_by_uid_stands_beside_the_pods_records() -> None:
@@ -34,6 +34,9 @@ def test_every_exception_is_an_attribute_that_there_is() -> None:
 def test_attributes_are_found_with_their_types_wherever_init_gives_them() -> None:
     source = """
 class Owner:
+    _given: dict[str, str]
+    public: int = 0
+
     def __init__(self):
         self._by_uid: dict[str, int] = {}
         self.a, self.b = 1, 2
@@ -47,4 +50,10 @@ class Owner:
     [owner] = ast.parse(source).body
     assert isinstance(owner, ast.ClassDef)
     found = {(each.name, each.type) for each in house_counts._attributes_of(owner)}
-    assert found == {("_by_uid", "dict[str, int]"), ("a", ""), ("b", ""), ("_late", "set[str]")}
+    assert found == {
+        ("_given", "dict[str, str]"),
+        ("_by_uid", "dict[str, int]"),
+        ("a", ""),
+        ("b", ""),
+        ("_late", "set[str]"),
+    }

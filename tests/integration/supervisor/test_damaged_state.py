@@ -56,7 +56,7 @@ async def state(tmp_path: Path) -> Path:
     talk = Talk(state_dir=directory)
     talk.start("a")
     talk.say(node_event("n1", event_reasons.PREFLIGHT, "no cgroups"))
-    await LoopCheckpoints(talk.settings, talk.loop, SystemClock()).close()
+    await LoopCheckpoints(talk.settings, talk.loop.durable, SystemClock()).close()
     probe_checkpoint.save(directory / PROBES_FILE, {"c1": ProbeResults(readiness=ProbeResult.SUCCESS)})
     container_restarts_checkpoint.save(directory / container_restarts_checkpoint.FILE, {"a": {"c1": 5, "c2": None}})
     volume_bindings.save(directory / volume_bindings.FILE, [volume_bindings.Binding(volume="v", claim=CLAIM)])
@@ -85,7 +85,7 @@ async def test_no_damage_keeps_it_from_starting(state: Path, tmp_path: Path) -> 
             shutil.copytree(state, copy)
             (copy / path.name).write_bytes(content)
             talk = Talk(state_dir=copy)
-            for event in LoopCheckpoints(talk.settings, talk.loop, SystemClock()).restore():
+            for event in LoopCheckpoints(talk.settings, talk.loop.durable, SystemClock()).restore():
                 talk.say(event)
             for update in SourceManager(talk.settings, SystemClock()).restore():
                 talk.say(update)

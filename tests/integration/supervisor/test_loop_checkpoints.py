@@ -28,7 +28,7 @@ DEADLINE_S = 30.0
 
 
 def checkpoints_of(talk: Talk) -> LoopCheckpoints:
-    return LoopCheckpoints(talk.settings, talk.loop, SystemClock())
+    return LoopCheckpoints(talk.settings, talk.loop.durable, SystemClock())
 
 
 def restored(directory: Path) -> Mapping[type[LoopEvent], LoopEvent]:

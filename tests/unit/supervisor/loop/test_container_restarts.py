@@ -31,11 +31,11 @@ def test_the_next_sync_carries_it_out_and_the_successor_ends_it() -> None:
     assert talk.see(running("a")) == ["sync a"]
     assert talk.syncs["a"].restarts == {"c-a": 1}
     assert "RestartRequested a" in talk.events
-    version = talk.loop.requested_restarts.version
+    version = talk.loop.durable.requested_restarts.version
     assert talk.rests_on == {"a": RestsOn(restarts=version), "b": NOTHING}, "who forgets it would leave it down"
     talk.see(successor("a"))
-    assert talk.loop.requested_restarts.everything() == {}
-    assert talk.loop.requested_restarts.version > version
+    assert talk.loop.durable.requested_restarts.everything() == {}
+    assert talk.loop.durable.requested_restarts.version > version
 
 
 def test_it_outlives_a_sync_that_died_between_stop_and_start() -> None:
@@ -58,7 +58,7 @@ def test_an_agent_that_died_is_asked_again_and_forgets_pods_that_nobody_wants() 
     talk.ready()
     talk.relist(running("a"))
     assert talk.syncs["a"].restarts == {"c-a": 5}
-    assert talk.loop.requested_restarts.everything() == {"a": {"c-a": 5}}
+    assert talk.loop.durable.requested_restarts.everything() == {"a": {"c-a": 5}}
 
 
 def test_a_pod_that_is_gone_has_no_requests() -> None:
@@ -70,7 +70,7 @@ def test_a_pod_that_is_gone_has_no_requests() -> None:
     while "a" in talk.syncs and talk.loop.state("a") is not None:
         talk.done("a", changed=True)
         talk.see(absent("a"))
-    assert talk.loop.requested_restarts.everything() == {}
+    assert talk.loop.durable.requested_restarts.everything() == {}
 
 
 def with_others(uid: str) -> Pod:

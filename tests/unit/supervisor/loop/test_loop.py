@@ -358,8 +358,8 @@ def test_a_container_begins_once_the_record_is_on_the_disk() -> None:
     [send] = t.loop.handle(asked, Instant(mono=t.mono, wall=WALL))
     assert isinstance(send, Send)
     assert (send.slot, send.message) == (POD_SLOT, BeginningKept(uid="a", id="c"))
-    assert send.rests_on == RestsOn(ends=t.loop.ended_containers.urgent_version)
-    assert "c" in [known.id for known in t.loop.ended_containers.everything()["a"].runs]
+    assert send.rests_on == RestsOn(ends=t.loop.durable.ended_containers.urgent_version)
+    assert "c" in [known.id for known in t.loop.durable.ended_containers.everything()["a"].runs]
     unknown = BeginningRequest(POD_SLOT, ContainerBegins(uid="gone", container=run))
     [send] = t.loop.handle(unknown, Instant(mono=t.mono, wall=WALL))
     assert isinstance(send, Send)

@@ -105,7 +105,7 @@ def test_a_threshold_that_is_met_evicts_the_pod_that_uses_most() -> None:
     assert (target.status, target.reason, target.message) == ("True", "TerminationByKubelet", status.message)
     assert node.memory(2 * GIB) == []
     assert [node.talk.phase(uid) for uid in ("a", "c")] == ["Running", "Running"]
-    note = next(e for e in node.talk.loop.event_history.events() if e.reason == "Evicted").metadata.annotations
+    note = next(e for e in node.talk.loop.durable.events.events() if e.reason == "Evicted").metadata.annotations
     assert note["offending_containers"] == "main"
     assert note["starved_resource"] == "memory"
 

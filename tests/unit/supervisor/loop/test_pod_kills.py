@@ -61,7 +61,7 @@ def test_it_goes_down_and_whoever_waits_is_told_when_nothing_of_it_runs() -> Non
     status = talk.told["a"].status
     assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", FAILURE.message)
     assert conditions(talk)["DisruptionTarget"] == ("True", "TerminationByKubelet", FAILURE.message)
-    assert ending.talk.loop.event_history.events()[-1].metadata.annotations == note
+    assert ending.talk.loop.durable.events.events()[-1].metadata.annotations == note
 
 
 @pytest.mark.parametrize(("grace_s", "override_s", "late_after_s"), [(30, 1, 10.0), (30, 20, 30.0), (30, None, 45.0)])

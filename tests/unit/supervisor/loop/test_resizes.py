@@ -89,7 +89,7 @@ def test_an_edit_of_resources_is_a_resize() -> None:
     assert (told.type, told.status, told.reason, told.observed_generation) == ("PodResizeInProgress", "True", "", 2)
     assert talk.see(runs("a", "1")) == ["sync a"]
     assert (sent(talk, "a"), talk.syncs["a"].actuated) == (requests("2"), {})
-    allocated = talk.loop.allocations.urgent_version
+    allocated = talk.loop.durable.allocations.urgent_version
     assert talk.rests_on["a"] == RestsOn(allocations=allocated), "who forgets it would give back the old ones"
     assert (status(talk, "a").resources, status(talk, "a").allocated_resources) == (requests("1"), {"cpu": "2"})
     talk.done("a", changed=True, results=(RESIZED,), actuated={"c-a": requests("2")})
@@ -223,7 +223,7 @@ def test_a_worker_that_dies_leaves_a_doubt() -> None:
 def restarted(before: Talk) -> Talk:
     """The next agent, with what this one has kept."""
     talk = Talk(node=NODE)
-    talk.say(ResourcesRestored(dict(before.loop.allocations.all_resources())))
+    talk.say(ResourcesRestored(dict(before.loop.durable.allocations.all_resources())))
     return talk
 
 
@@ -255,7 +255,7 @@ def test_pods_that_no_source_states_are_forgotten() -> None:
     talk = restarted(before)
     talk.add(asking("a", "1"))
     talk.ready()
-    assert talk.loop.allocations.all_resources().keys() == {"a"}
+    assert talk.loop.durable.allocations.all_resources().keys() == {"a"}
 
 
 def test_a_pod_that_is_gone_leaves_nothing() -> None:
@@ -264,7 +264,7 @@ def test_a_pod_that_is_gone_leaves_nothing() -> None:
     talk.see(RuntimePodStatus(uid="a"))
     talk.done("a", changed=True)
     talk.see(RuntimePodStatus(uid="a"))
-    assert talk.loop.allocations.all_resources() == {}
+    assert talk.loop.durable.allocations.all_resources() == {}
 
 
 @pytest.mark.parametrize(("controllers", "words"), [(frozenset({"cpu", "memory"}), 0), (frozenset[str](), 1)])

@@ -181,14 +181,14 @@ def test_what_was_ready_stays_ready_over_a_restart_of_the_agent() -> None:
     before = at_rest()
     before.verdict("a", STARTUP, SUCCESS)
     before.verdict("a", READINESS, SUCCESS)
-    known = before.loop.probe_results_by_id()
+    known = before.loop.durable.probes.all_results()
     assert known == {"c-a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
     talk = Talk()
     talk.say(ProbeResultsRestored({**known, "long gone": ProbeResults(readiness=SUCCESS)}))
     talk.update(probed("a"), op=PodOperation.RESTORE)
     talk.relist(running("a"))
     assert state_of(talk) == (True, True, "True")
-    assert talk.loop.probe_results_by_id() == known
+    assert talk.loop.durable.probes.all_results() == known
 
 
 def test_what_was_found_before_the_manifest_is_remembered_too() -> None:
@@ -204,11 +204,11 @@ def test_what_was_restored_is_kept_until_podman_has_said_what_there_is() -> None
     talk = Talk()
     talk.say(ProbeResultsRestored(known))
     talk.update(probed("a"), op=PodOperation.RESTORE)
-    assert talk.loop.probe_results_by_id() == known, "another restart before Podman answers loses nothing"
+    assert talk.loop.durable.probes.all_results() == known, "another restart before Podman answers loses nothing"
     talk.relist(unseen=("a",))
-    assert talk.loop.probe_results_by_id() == known
+    assert talk.loop.durable.probes.all_results() == known
     talk.relist()
-    assert talk.loop.probe_results_by_id() == {}
+    assert talk.loop.durable.probes.all_results() == {}
 
 
 # --- what is made of verdicts ---

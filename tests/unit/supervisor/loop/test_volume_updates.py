@@ -46,7 +46,7 @@ def got(talk: Talk, uid: str) -> PodClaim | None:
 
 
 def phases(talk: Talk) -> dict[str, str]:
-    return {binding.volume: str(binding.phase) for binding in talk.loop.persistent_volumes.bindings}
+    return {binding.volume: str(binding.phase) for binding in talk.loop.durable.volumes.bindings}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_pod_gets_the_volume_of_its_claim(talk: Talk) -> None:
     talk.state(bound, mine())
     talk.add(using("u"))
     assert got(talk, "u") == PodClaim(volume="a", host_path=bound.spec.host_path)
-    assert talk.rests_on["u"] == RestsOn(bindings=talk.loop.persistent_volumes.version)
+    assert talk.rests_on["u"] == RestsOn(bindings=talk.loop.durable.volumes.version)
     talk.add(using("v", "no-document"))
     assert talk.rests_on["v"] == NOTHING
     assert talk.syncs["v"].objects.claims == {}
@@ -97,7 +97,7 @@ def test_bindings_of_the_agent_before_hold_until_the_documents_were_read() -> No
     first.ready()
     first.state(volume("a", "9Gi", **OF_CLASS), mine())
     talk = Talk()
-    talk.say(BindingsRestored(first.loop.persistent_volumes.bindings))
+    talk.say(BindingsRestored(first.loop.durable.volumes.bindings))
     expected = ObjectKey(ObjectKind.PERSISTENT_VOLUME_CLAIM, "default", "c")
     talk.say(ObjectsExpected(frozenset({expected})))
     talk.relist()
@@ -139,7 +139,7 @@ def test_the_content_of_a_volume_is_deleted_by_its_policy_and_it_is_free_again(t
     below_tmp = msgspec.structs.replace(below_tmp, spec=msgspec.structs.replace(below_tmp.spec, host_path=source))
     talk.state(below_tmp, mine())
     assert talk.retract(mine()) == ["delete volume a at /tmp/a"]
-    assert talk.rests_on["a"] == RestsOn(bindings=talk.loop.persistent_volumes.version), "it is nobody's by then"
+    assert talk.rests_on["a"] == RestsOn(bindings=talk.loop.durable.volumes.version), "it is nobody's by then"
     assert phases(talk) == {"a": "Released"}
     assert talk.tick() == []
     assert talk.tick(after_s=ASK_AGAIN_S) == ["delete volume a at /tmp/a"]
@@ -157,7 +157,7 @@ def test_a_volume_that_nobody_may_delete_has_failed(talk: Talk, elsewhere: Any) 
     talk.state(elsewhere, mine())
     talk.retract(mine())
     assert phases(talk) == {"a": "Failed"}
-    (binding,) = talk.loop.persistent_volumes.bindings
+    (binding,) = talk.loop.durable.volumes.bindings
     assert binding.message == "host_path deleter only supports /tmp/.+ but received provided /a"
 
 

@@ -47,7 +47,9 @@ def test_what_is_beyond_the_maximum_travels_to_the_pods_workers() -> None:
     assert minute(t) == ["observe a"]
     assert t.see(with_dead(running("a"), 3)) == ["sync a"]
     assert t.syncs["a"].dead_containers == ("a-1", "a-0")
-    assert t.rests_on["a"] == RestsOn(ends=t.loop.ended_containers.version), "who forgets the ends would run them again"
+    assert t.rests_on["a"] == RestsOn(ends=t.loop.durable.ended_containers.version), (
+        "who forgets the ends would run them again"
+    )
     assert t.syncs["b"].dead_containers == ()
     t.done("a", changed=True)
     t.see(with_dead(running("a"), 1))

@@ -51,7 +51,7 @@ def told_of(talk: Talk, text: str, type: EventType = EventType.WARNING) -> str:
     """As the event of a probe."""
     message = f"{FAILED}{text}"
     talk.say(EventReport(uid="a", namespace="default", name="a", type=type, reason="Unhealthy", message=message))
-    return talk.loop.event_history.events()[-1].message.removeprefix(FAILED)
+    return talk.loop.durable.events.events()[-1].message.removeprefix(FAILED)
 
 
 def ended_saying(message: str, **fields: bool) -> RuntimePodStatus:
@@ -91,7 +91,7 @@ def test_a_value_that_was_replaced_is_known_still() -> None:
 def test_what_may_hold_an_unknown_value_is_withheld() -> None:
     talk = Talk()
     talk.add(using("a"))
-    assert told_of(talk, "a") == WITHHELD or talk.loop.event_history.events()[-1].message == WITHHELD
+    assert told_of(talk, "a") == WITHHELD or talk.loop.durable.events.events()[-1].message == WITHHELD
     assert told_of(talk, "a", EventType.NORMAL) == "a"
     talk.state(secret())
     talk.ready()
@@ -100,7 +100,7 @@ def test_what_may_hold_an_unknown_value_is_withheld() -> None:
 
 def test_beyond_the_maximum_texts_are_withheld() -> None:
     told_of(talk := talk_with(secret(b"x" * (MAX_VALUES_BYTES + 1))), "anything")
-    assert talk.loop.event_history.events()[-1].message == WITHHELD
+    assert talk.loop.durable.events.events()[-1].message == WITHHELD
 
 
 def test_the_last_words_of_a_container_have_no_value() -> None:
@@ -132,7 +132,7 @@ def test_what_is_kept_of_an_end_has_no_value_and_is_made_fit_once() -> None:
     view = ended_saying(f"{'-' * 40} a secret {'-' * 40}", message_cut=True)
     for _ in range(3):  # as it is observed, and as it is remembered when it is gone
         talk.see(view)
-        [end] = talk.loop.ended_containers.everything()["a"].runs
+        [end] = talk.loop.durable.ended_containers.everything()["a"].runs
         assert end.message == f"{'-' * 25} a <secret> {'-' * 25}"
         assert crash_trace(talk) == end.message
         view = msgspec.structs.replace(view, containers=())
@@ -142,11 +142,11 @@ def test_what_was_told_while_the_secrets_were_known_is_kept_through_a_restart() 
     before = talk_with(secret())
     before.see(ended_saying(f"it was {VALUE.decode()}"))
     after = Talk()
-    after.say(EndsRestored(before.loop.ended_containers.everything(), 0.0))
+    after.say(EndsRestored(before.loop.durable.ended_containers.everything(), 0.0))
     after.add(using("a"))
     after.relist()
     after.see(ended_saying(f"it was {VALUE.decode()}"))
-    [end] = after.loop.ended_containers.everything()["a"].runs
+    [end] = after.loop.durable.ended_containers.everything()["a"].runs
     assert end.message == "it was <secret>"
 
 
@@ -171,7 +171,7 @@ def test_the_results_of_a_sync_have_no_value() -> None:
 def test_a_look_that_failed_has_no_value() -> None:
     talk = talk_with(secret())
     talk.say(ObservationFailed(uid="a", message=VALUE.decode()))
-    assert talk.loop.event_history.events()[-1].message == "error determining status: <secret>"
+    assert talk.loop.durable.events.events()[-1].message == "error determining status: <secret>"
 
 
 @pytest.mark.parametrize("text", ["\udcff", "\u202e", "\x1b]0;x\x07"])

@@ -1,0 +1,277 @@
+"""Assembly of the sync loop: each class gets the collaborators that its constructor names."""
+
+from __future__ import annotations
+
+import random
+
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.config.settings import Settings
+from supervisor.loop.active_pods import ActivePods
+from supervisor.loop.announcer import Announcer
+from supervisor.loop.answered import Answered
+from supervisor.loop.claim_holders import ClaimHolders
+from supervisor.loop.command_buffer import CommandBuffer
+from supervisor.loop.container_restarts import ContainerRestarts, RequestedRestarts
+from supervisor.loop.dispatcher import Dispatcher
+from supervisor.loop.garbage import Garbage
+from supervisor.loop.incomplete_pods import IncompletePods
+from supervisor.loop.node_pressure import NodePressureManager
+from supervisor.loop.node_shutdown import NodeShutdown
+from supervisor.loop.node_updates import NodeUpdates
+from supervisor.loop.node_view import ThisNode
+from supervisor.loop.object_updates import ObjectUpdates
+from supervisor.loop.observed import Observed
+from supervisor.loop.orphans import Orphans
+from supervisor.loop.periodic_syncs import PeriodicSyncs
+from supervisor.loop.pod_admission import PodAdmission
+from supervisor.loop.pod_cgroups import PodCgroupPlans
+from supervisor.loop.pod_kills import PodKills
+from supervisor.loop.pod_pauses import PodPauses
+from supervisor.loop.pod_steps import PodSteps
+from supervisor.loop.pod_stop import PodStop
+from supervisor.loop.pod_updates import PodUpdates
+from supervisor.loop.pressure_conditions import PressureConditions
+from supervisor.loop.probe_updates import ProbeUpdates
+from supervisor.loop.removals import PodRemovals
+from supervisor.loop.resizes import Resizes
+from supervisor.loop.restored import Restored
+from supervisor.loop.sync_messages import SyncMessages
+from supervisor.loop.ticks import Ticks
+from supervisor.loop.tracking import PodTracking
+from supervisor.loop.volume_updates import VolumeUpdates
+from supervisor.loop.worker_updates import WorkerUpdates
+from supervisor.managers.allocation import AllocationManager
+from supervisor.managers.devices import DeviceManager
+from supervisor.managers.image_pulls import ImagePulls, pull_limits
+from supervisor.managers.object_delivery import ObjectDelivery
+from supervisor.managers.object_store import ObjectStore
+from supervisor.managers.probe_manager import ProbeManager
+from supervisor.pods.ended_containers import EndedContainers
+from supervisor.pods.held_up import HeldUpPods
+from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.parts import KnownPods
+from supervisor.pods.poison import PoisonPods
+from supervisor.pods.sharding import worker_limits
+from supervisor.pods.table import PodTable
+from supervisor.pods.work_queue import WorkQueue
+from supervisor.processes.worker_pool import longest_hang_s
+from supervisor.record.pod_texts import PodTexts
+from supervisor.record.status_manager import StatusManager
+
+
+class Owners:
+    """Owners of pods' state."""
+
+    def __init__(self, settings: Settings, pod_rows: int, node: ThisNode, out: CommandBuffer) -> None:
+        self.known = KnownPods()
+        self.pod_table = PodTable(worker_limits(settings), pod_rows, out.is_up, self.known)
+        self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s), self.known)
+        self.ended = EndedContainers(self.known)
+        self.observation_requests = ObservationRequests(self.ended.merged)
+        self.cache = self.observation_requests.cache
+        self.queue = WorkQueue(self.known)
+        self.objects = ObjectStore()
+        self.incomplete = IncompletePods()
+        self.pulls = ImagePulls(pull_limits(settings))
+        self.probes = ProbeManager()
+        self.allocations = AllocationManager(self.known)
+        self.devices = DeviceManager(node.view.resources.devices, self.allocations, self.cache.statuses)
+        self.restarts = RequestedRestarts(self.known)
+        self.usage = NodeUsage()
+
+
+class Reports:
+    """Owners of what is told of pods, and those whose acts are told at once."""
+
+    def __init__(self, o: Owners, host_ips: tuple[str, ...], node: ThisNode, out: CommandBuffer) -> None:
+        settings, controllers = node.view.settings, node.view.resources.controllers
+        self.texts = PodTexts(o.pod_table, o.objects)
+        self.statuses = StatusManager(settings, host_ips, self.texts, o.pod_table, o.allocations, controllers)
+        self.announcer = Announcer(self.statuses, o.probes, o.cache, out)
+        self.waits = HeldUpPods()
+        self.pauses = PodPauses(o.pod_table, o.cache, self.statuses, self.announcer, out)
+        self.kills = PodKills(o.pod_table, self.statuses, self.announcer, out)
+        self.tracking = PodTracking(
+            o.pod_table, o.observation_requests, o.probes, self.statuses, self.pauses, out, o.usage
+        )
+
+
+class DesiredHandlers:
+    """Handlers of what is wanted."""
+
+    def __init__(self, o: Owners, r: Reports, node: ThisNode, out: CommandBuffer) -> None:
+        table, cache, statuses, kills, announcer = o.pod_table, o.cache, r.statuses, r.kills, r.announcer
+        active_pods = ActivePods(table, statuses, o.usage)
+        self.removals = PodRemovals(table, cache, o.poison_pods, announcer, out)
+        self.stop = PodStop(node, table, cache, self.removals, out)
+        self.orphans = Orphans(table, cache, r.tracking, self.removals, self.stop, announcer)
+        self.shutdown = NodeShutdown(node, table, cache, statuses, kills, announcer, out)
+        self.resizes = Resizes(
+            node, table, cache, o.allocations, o.usage, active_pods, self.removals, r.tracking, announcer
+        )
+        self.admission = PodAdmission(
+            node,
+            active_pods,
+            table,
+            cache,
+            statuses,
+            o.usage,
+            o.allocations,
+            o.devices,
+            kills,
+            self.shutdown,
+            self.resizes,
+            announcer,
+        )
+        self.updates = PodUpdates(
+            table,
+            cache,
+            statuses,
+            o.allocations,
+            o.poison_pods,
+            kills,
+            self.shutdown,
+            self.admission,
+            self.removals,
+            self.stop,
+            r.tracking,
+            announcer,
+            out,
+        )
+        holders = ClaimHolders(table, cache, r.tracking)
+        self.volumes = VolumeUpdates(node, table, o.known, holders, announcer, out)
+        self.delivery = ObjectDelivery(o.objects, self.volumes.claims_of, self.volumes.cluster_values)
+        self.objects = ObjectUpdates(
+            table, o.objects, self.volumes, o.known, self.delivery, o.incomplete, statuses, r.tracking, announcer, out
+        )
+        self.container_restarts = ContainerRestarts(o.restarts, table, cache, announcer)
+
+
+class ActualHandlers:
+    """Handlers of what happens to pods, and of what the node does by itself."""
+
+    def __init__(
+        self, o: Owners, r: Reports, wanted: DesiredHandlers, node: ThisNode, out: CommandBuffer, rng: random.Random
+    ) -> None:
+        table, cache, statuses, announcer = o.pod_table, o.cache, r.statuses, r.announcer
+        is_all_known = wanted.stop.is_all_known
+        self.restored = Restored(statuses, o.ended, o.probes, o.allocations, out)
+        self.node_updates = NodeUpdates(node, table, o.devices, statuses, announcer)
+        self.garbage = Garbage(node, table, cache, statuses, announcer, out, is_all_known)
+        self.cgroups = PodCgroupPlans(node, o.known, table, cache, out, is_all_known)
+        self.conditions = PressureConditions(node, announcer)
+        self.pressure = NodePressureManager(
+            node,
+            self.conditions,
+            table,
+            cache,
+            statuses,
+            r.kills,
+            announcer,
+            out,
+            is_all_known,
+            self.garbage.collect_unused_images,
+        )
+        self.workers = WorkerUpdates(
+            table,
+            o.observation_requests,
+            statuses,
+            o.allocations,
+            o.ended,
+            o.probes,
+            o.pulls,
+            o.poison_pods,
+            self.garbage,
+            self.cgroups,
+            announcer,
+            out,
+        )
+        self.observed = Observed(
+            table,
+            o.observation_requests,
+            r.texts,
+            o.ended,
+            o.probes,
+            o.allocations,
+            o.restarts,
+            o.devices,
+            wanted.removals,
+            announcer,
+            out,
+        )
+        self.answered = Answered(
+            node,
+            table,
+            o.observation_requests,
+            o.queue,
+            o.poison_pods,
+            o.ended,
+            o.pulls,
+            statuses,
+            r.kills,
+            r.pauses,
+            wanted.resizes,
+            announcer,
+            out,
+            rng,
+        )
+        self.probing = ProbeUpdates(table, cache, o.probes, statuses, o.poison_pods, r.pauses, announcer, out)
+        self.steps = PodSteps(o.observation_requests, o.poison_pods, o.devices, r.pauses, wanted.admission, out)
+        self.dispatcher = _dispatcher(o, r, wanted, self.steps, self.probing, node, out)
+        self.ticks = Ticks(
+            table,
+            r.waits,
+            statuses,
+            wanted.updates,
+            wanted.objects,
+            self.workers,
+            self.answered,
+            self.dispatcher,
+            PeriodicSyncs(node, table, cache, o.queue, r.tracking, rng),
+            self.garbage,
+            self.cgroups,
+            self.conditions,
+            announcer,
+            out,
+        )
+
+
+def _dispatcher(
+    o: Owners,
+    r: Reports,
+    wanted: DesiredHandlers,
+    steps: PodSteps,
+    probing: ProbeUpdates,
+    node: ThisNode,
+    out: CommandBuffer,
+) -> Dispatcher:
+    syncs = SyncMessages(
+        node,
+        o.observation_requests,
+        r.statuses,
+        o.allocations,
+        o.devices,
+        o.probes,
+        o.restarts,
+        o.ended,
+        o.poison_pods,
+        r.pauses,
+        o.incomplete,
+        wanted.volumes.controller,
+    )
+    return Dispatcher(
+        o.pod_table,
+        o.observation_requests,
+        o.queue,
+        r.waits,
+        o.devices,
+        wanted.delivery,
+        wanted.resizes,
+        wanted.updates,
+        steps,
+        syncs,
+        probing,
+        r.tracking,
+        r.announcer,
+        out,
+    )
