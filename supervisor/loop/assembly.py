@@ -73,7 +73,7 @@ class Owners:
         self.objects = ObjectStore()
         self.incomplete = IncompletePods()
         self.pulls = ImagePulls(pull_limits(settings))
-        self.probes = ProbeManager()
+        self.probes = ProbeManager(self.known)
         self.allocations = AllocationManager(self.known)
         self.devices = DeviceManager(node.view.resources.devices, self.allocations, self.cache.statuses)
         self.restarts = RequestedRestarts(self.known)

@@ -54,6 +54,7 @@ class PodKill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Waiting(msgspec.Struct, frozen=True):
+    state: PodRecord
     until: float
     """Monotonic seconds."""
     then: Then
@@ -72,8 +73,8 @@ class PodKills:
         self._statuses = statuses
         self._announcer = announcer
         self._out = out
-        self._waiting: dict[str, tuple[_Waiting, ...]] = {}
-        """By uid: a pod that is preempted may be ended by a drain, too, and both wait for its end."""
+        self._waiting: list[_Waiting] = []
+        """A pod that is preempted may be ended by a drain, too, and both wait for its end."""
 
     def kill(self, state: PodRecord, kill: PodKill, now: Instant, then: Then = _nothing) -> None:
         """End a pod that runs or may run. ``then`` is called by `settle` when nothing of it runs any more, or when that
@@ -81,8 +82,7 @@ class PodKills:
         if kill.event is not None:
             self._announcer.pod_event(state, kill.event, kill.failure.message, now, kill.annotations)
         wait_s = max(WAIT_FACTOR * self._grace_period_s(state, kill), MIN_WAIT_S)
-        waiting = _Waiting(now.mono + wait_s, then, kill.tells_delay)
-        self._waiting[state.uid] = (*self._waiting.get(state.uid, ()), waiting)
+        self._waiting.append(_Waiting(state, now.mono + wait_s, then, kill.tells_delay))
         self.end(state, kill.failure, kill.grace_period_s, evict=kill.evict)
         self._announcer.report(state, now)
 
@@ -103,38 +103,35 @@ class PodKills:
 
     def is_awaited(self, uid: str) -> bool:
         """Whether that pod is being ended, and not late yet."""
-        return uid in self._waiting
+        return any(waiting.state.uid == uid for waiting in self._waiting)
 
     def settle(self, now: Instant) -> bool:
         """Tell those who wait for pods that have ended, or that take too long; whether there were any."""
-        over = [(uid, each) for uid, all in self._waiting.items() for each in all if self._is_over(uid, each, now)]
-        for uid, waiting in over:
-            in_time, state = self._has_ended(uid), self._pod_table.get(uid)
-            self._drop(uid, waiting)
-            if state is not None and not in_time and waiting.tells_delay:
-                self._announcer.pod_event(state, event_reasons.EXCEEDED_GRACE_PERIOD, EXCEEDED, now)
+        over = [waiting for waiting in self._waiting if _has_ended(waiting.state) or waiting.until <= now.mono]
+        for waiting in over:
+            in_time = _has_ended(waiting.state)
+            self._drop(waiting)
+            if not in_time and waiting.tells_delay:
+                self._announcer.pod_event(waiting.state, event_reasons.EXCEEDED_GRACE_PERIOD, EXCEEDED, now)
             waiting.then(in_time, now)
         return bool(over)
 
     def begins_anew(self, uid: str, now: Instant) -> None:
         """A pod of that uid comes, so the one before has ended, whether `settle` has seen it or not."""
-        for waiting in self._waiting.pop(uid, ()):
+        before = [waiting for waiting in self._waiting if waiting.state.uid == uid]
+        for waiting in before:
+            self._drop(waiting)
             waiting.then(True, now)
 
-    def _is_over(self, uid: str, waiting: _Waiting, now: Instant) -> bool:
-        return self._has_ended(uid) or waiting.until <= now.mono
-
-    def _drop(self, uid: str, waiting: _Waiting) -> None:
-        left = tuple(each for each in self._waiting.pop(uid, ()) if each is not waiting)
-        if left:
-            self._waiting[uid] = left
-
-    def _has_ended(self, uid: str) -> bool:
-        """Nothing of it runs (pkg/kubelet/pod_workers.go, completeTerminating)."""
-        state = self._pod_table.get(uid)
-        return state is None or state.lifecycle.phase is WorkType.TERMINATED
+    def _drop(self, over: _Waiting) -> None:
+        self._waiting = [waiting for waiting in self._waiting if waiting is not over]
 
     def _grace_period_s(self, state: PodRecord, kill: PodKill) -> int:
         if kill.grace_period_s is not None:
             return kill.grace_period_s
         return effective_grace_period(state.pod, None, None) if state.pod is not None else 0
+
+
+def _has_ended(state: PodRecord) -> bool:
+    """Nothing of it runs (pkg/kubelet/pod_workers.go, completeTerminating)."""
+    return state.lifecycle.phase is WorkType.TERMINATED

@@ -10,8 +10,6 @@ containers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
-from typing import Final
 
 import msgspec
 
@@ -21,12 +19,12 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
 from supervisor.pods.cache import CacheEntry
+from supervisor.pods.parts import NO_RESULTS, KnownPods
 from supervisor.pods.record import PodRecord
 from supervisor.protocol.commands import Send
 
 Results = Mapping[str, ProbeResults]
 Sends = tuple[Send, ...]
-_NO_RESULTS: Final[Results] = MappingProxyType({})
 
 
 class _Prober:
@@ -85,10 +83,9 @@ class _Prober:
 class ProbeManager:
     """Owns the probers of all pods that have probes, and the results of their probes."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownPods) -> None:
+        self._known = known
         self._probers: dict[str, _Prober] = {}
-        self._results: dict[str, Results] = {}
-        """UID -> results of the probes of its containers, by container id."""
         self._restored: dict[str, ProbeResults] = {}
         """Results that an earlier agent has kept, by container id, until their containers are found."""
 
@@ -96,12 +93,12 @@ class ProbeManager:
 
     def results(self, uid: str) -> Results:
         """Results of the probes of that pod, by container id."""
-        return self._results.get(uid, _NO_RESULTS)
+        return self._known.find(uid).probe_results
 
     def all_results(self) -> dict[str, ProbeResults]:
         """Results of all probes, by container id, with the restored ones that belong to no pod yet: while Podman does
         not answer they are all that is known."""
-        found = {id: said for results in self._results.values() for id, said in results.items()}
+        found = {id: said for _, parts in self._known.items() for id, said in parts.probe_results.items()}
         return {**self._restored, **found}
 
     def restore(self, probe_results: Results) -> None:
@@ -118,12 +115,13 @@ class ProbeManager:
         """Note what is known of the pod's containers, and forget those that are gone."""
         there = {container.id for container in view.containers}
         known = {id: self._restored.pop(id) for id in there & self._restored.keys()} if self._restored else {}
-        self._set(state.uid, retain_probe_results({**known, **self.results(state.uid)}, state.pod, view))
+        before = state.parts.probe_results
+        state.parts.probe_results = retain_probe_results({**known, **before}, state.pod, view) or NO_RESULTS
 
     def take(self, state: PodRecord, changed: ProbeResultChanged) -> bool:
         """Note a result; whether it is news. One of a probe that the manifest has no more is none."""
         found = find_container(state.pod.spec, changed.name) if state.pod is not None else None
-        results = self.results(state.uid)
+        results = state.parts.probe_results
         known = results.get(changed.container_id, NO_PROBE_RESULTS)
         if (
             found is None
@@ -131,14 +129,8 @@ class ProbeManager:
             or known.of(changed.probe) is changed.result
         ):
             return False
-        self._set(state.uid, {**results, changed.container_id: known.changed(changed.probe, changed.result)})
+        state.parts.probe_results = {**results, changed.container_id: known.changed(changed.probe, changed.result)}
         return True
-
-    def _set(self, uid: str, results: Results) -> None:
-        if results:
-            self._results[uid] = results
-        else:
-            self._results.pop(uid, None)
 
     # --- probers -------------------------------------------------------------------------------------------------
 
@@ -166,7 +158,7 @@ class ProbeManager:
         stop = prober.leave(state.uid) if wanted is None or prober.is_elsewhere(state.slot) else ()
         if wanted is None or prober.is_leaving or not is_up(state.slot):
             return stop
-        return prober.probe(state.slot, wanted, _running(entry), dict(self.results(state.uid)))
+        return prober.probe(state.slot, wanted, _running(entry), dict(state.parts.probe_results))
 
     def stopped(self, uid: str) -> None:
         """The pod's old worker has stopped to probe it."""
@@ -179,7 +171,6 @@ class ProbeManager:
 
     def forget(self, uid: str) -> Sends:
         """Drop a pod of which nothing is left; the messages that takes."""
-        self._results.pop(uid, None)
         prober = self._probers.pop(uid, None)
         return prober.leave(uid) if prober is not None else ()
 

@@ -7,18 +7,31 @@ the pod.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import FailureLog
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
 from ipc.messages.pod_worker import Freeze, PullFailure
 from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.redaction import Blocks
 from supervisor.pods.next_step import Wait
 from supervisor.state.resources_checkpoint import PodResources
+
+
+class Readable(msgspec.Struct, frozen=True):
+    """An observation without the values of Secrets, and what of: statuses are generated more often than pods change.
+    Owner: `supervisor.record.pod_texts`."""
+
+    view: RuntimePodStatus
+    known: tuple[Blocks, ...] | None
+    made: RuntimePodStatus
 
 
 class HoldUp(msgspec.Struct, frozen=True):
@@ -94,6 +107,7 @@ class Load(msgspec.Struct, frozen=True):
 
 NOT_HELD_UP: Final = HoldUp()
 NOTHING_TO_REPORT: Final = Reporting()
+NO_RESULTS: Final[Mapping[str, ProbeResults]] = MappingProxyType({})
 NO_DEATHS: Final = Deaths()
 NO_LOAD: Final = Load(0, 0)
 
@@ -107,6 +121,9 @@ class PodParts(msgspec.Struct):
     """When a sync is due that no event asks for, monotonic seconds. Owner: `supervisor.pods.work_queue`."""
     hold_up: HoldUp = NOT_HELD_UP
     reporting: Reporting = NOTHING_TO_REPORT
+    readable: Readable | None = None
+    probe_results: Mapping[str, ProbeResults] = NO_RESULTS
+    """Results of the probes of its containers, by container id. Owner: `supervisor.managers.probe_manager`."""
     is_unwarned: bool = False
     """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.loop.pod_updates`."""
     pause: PauseRequest | None = None

@@ -21,6 +21,7 @@ from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult
 from ipc.podobjects.redaction import Blocks, redacted
 from ipc.text.safe_text import safe_text
 from supervisor.managers.object_store import ObjectStore
+from supervisor.pods.parts import Readable
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import LoopEvent
@@ -31,25 +32,12 @@ MAX_TEXT_CHARS: Final = 2048
 Known = tuple[Blocks, ...] | None
 
 
-class _Readable(msgspec.Struct, frozen=True):
-    """An observation without the values of Secrets, and what of: statuses are generated more often than pods change."""
-
-    view: RuntimePodStatus
-    known: Known
-    made: RuntimePodStatus
-
-
 class PodTexts:
     """Redacts texts by the Secrets of their pod. Owns the newest readable observation of each pod."""
 
     def __init__(self, pod_table: PodTable, objects: ObjectStore) -> None:
         self._pod_table = pod_table
         self._objects = objects
-        self._readable: dict[str, _Readable] = {}
-
-    def forget(self, uid: str) -> None:
-        """Drop the readable observation of a pod of which nothing is left."""
-        self._readable.pop(uid, None)
 
     def made_fit(self, event: LoopEvent) -> LoopEvent:
         """A worker's report about a pod; every other event is as it was."""
@@ -68,11 +56,11 @@ class PodTexts:
         """The view with the texts of its containers made fit for people, and for files."""
         if all(container.has_fit_texts or not (container.message or container.error) for container in view.containers):
             return view
-        known, readable = self._known(state.uid), self._readable.get(state.uid)
+        known, readable = self._known(state.uid), state.parts.readable
         if readable is None or readable.view is not view or readable.known != known:
             fit = tuple(_container(container, known) for container in view.containers)
-            readable = _Readable(view, known, msgspec.structs.replace(view, containers=fit))
-            self._readable[state.uid] = readable
+            readable = Readable(view, known, msgspec.structs.replace(view, containers=fit))
+            state.parts.readable = readable
         return readable.made
 
     def _known(self, uid: str) -> Known:

@@ -420,7 +420,6 @@ class StatusManager:
     def gone(self, uid: str) -> list[FeedMessage]:
         """Drop a pod of which nothing is left."""
         self._records.pop(uid, None)
-        self._texts.forget(uid)
         return self._feed.pod_gone(uid)
 
     def everything(self) -> list[FeedReplay]:

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from supervisor.managers.allocation import AllocationManager
+from supervisor.pods.parts import KnownPods
 from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import StatusManager
 from tests.sim.day import Options, a_day
@@ -33,7 +33,7 @@ def _keeps_something(self: StatusManager, uid: str, original: Any = StatusManage
 
 
 LEAKS: Final[Mapping[str, AbstractContextManager[Any]]] = {
-    "resources": patch.object(AllocationManager, "remove", lambda self, uid: None),
+    "resources": patch.object(KnownPods, "forget", lambda self, uid: None),
     "events": patch.object(EventRecorder, "expire", lambda self, wall: []),
     "objects": patch.object(StatusManager, "gone", _keeps_something),
 }

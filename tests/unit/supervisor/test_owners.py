@@ -31,6 +31,8 @@ PART_OWNERS: Final = {
     "pause": "loop/pod_pauses.py",
     "planned_slice": "loop/pod_cgroups.py",
     "pull_failures": "loop/answered.py",
+    "probe_results": "managers/probe_manager.py",
+    "readable": "record/pod_texts.py",
     "resources": "managers/allocation.py",
     "restarts": "loop/container_restarts.py",
     "runs": "pods/ended_containers.py",
