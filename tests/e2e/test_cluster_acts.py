@@ -50,7 +50,7 @@ def test_resources_change_in_a_pod_that_runs(cluster: Cluster, node: Agent) -> N
     assert cluster.status("sized")["observedGeneration"] == wanted
     assert "PodResizeInProgress" in conditions_told(cluster, "sized")
     assert after["restartCount"] == (0 if IN_PLACE else 1)
-    assert {"ResizeStarted", "ResizeCompleted"} <= cluster.events("sized")
+    node.until(lambda: {"ResizeStarted", "ResizeCompleted"} <= cluster.events("sized"), "both events are told")
 
 
 def test_resources_that_the_node_has_not_are_told_as_such(cluster: Cluster, node: Agent) -> None:

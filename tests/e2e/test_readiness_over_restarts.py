@@ -32,7 +32,7 @@ def test_a_server_is_ready_when_it_answers_and_stays_so_over_the_agents_death(ne
     ports = [{"name": "web", "containerPort": 8080}]
     agent.write(
         pod("web", container(script=SERVE, ports=ports, readinessProbe=http("/ok"))),
-        pod("rarely", container(readinessProbe=command("true", periodSeconds=600))),
+        pod("rarely", container(readinessProbe=command("true", periodSeconds=600, timeoutSeconds=30))),
     )
     agent.until(lambda: agent.row("web")[1:3] == ["0/1", "Running"], "it runs and is not ready")
     agent.until_ready(["web", "rarely"])
