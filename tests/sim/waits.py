@@ -30,6 +30,8 @@ def endless(loop: SyncLoop, now: Instant) -> Iterator[str]:
 
 
 def _comes(loop: SyncLoop, state: PodRecord) -> bool:
-    """Whether an observation is under way, or the pod's next turn asks for one."""
-    is_asked_for = loop._steps._observation_requests.is_under_way(state.uid)
-    return is_asked_for or state.parts.next_sync_at is not None
+    """Whether an observation is under way, or the pod's next turn asks for one. A pod whose inspection failed in a
+    relist is inspected again by the node worker, unasked."""
+    requests = loop._steps._observation_requests
+    is_coming = requests.is_under_way(state.uid) or state.uid in requests.cache.unseen
+    return is_coming or state.parts.next_sync_at is not None
