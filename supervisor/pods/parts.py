@@ -38,7 +38,7 @@ class HoldUp(msgspec.Struct, frozen=True):
     """Why something that is due is not done. Owner: `supervisor.pods.held_up`."""
 
     wait: Wait | None = None
-    """As it was when that was last tried."""
+    """Reason and end of the wait, as the last try has found them."""
     reported: str = ""
     """Reason that was reported."""
     is_lasting: bool = False
@@ -125,7 +125,7 @@ class PodParts(msgspec.Struct):
     probe_results: Mapping[str, ProbeResults] = NO_RESULTS
     """Results of the probes of its containers, by container id. Owner: `supervisor.managers.probe_manager`."""
     is_unwarned: bool = False
-    """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.loop.pod_updates`."""
+    """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.loop.pod_admission`."""
     pause: PauseRequest | None = None
     restarts: dict[str, int | None] = {}
     """Containers that are to be replaced, by id, with the grace period in seconds that was asked for. Owner:
@@ -133,15 +133,16 @@ class PodParts(msgspec.Struct):
     runs: RememberedPod = NO_RECORD
     """Runs of the pod's containers, remembered beyond these. Owner: `supervisor.pods.ended_containers`."""
     are_runs_stale: bool = False
-    """A sync has died with its worker, and may have removed containers. The same owner."""
+    """A sync has died with its worker, and may have removed containers. Owner:
+    `supervisor.pods.ended_containers`."""
     resources: PodResources | None = None
     """Resources that the pod was allocated, and that its containers were given. Owner:
     `supervisor.managers.allocation`."""
     are_resources_stale: bool = False
-    """What runs may have other resources than these. The same owner."""
+    """Resources of the containers may be others than these. Owner: `supervisor.managers.allocation`."""
     deaths: Deaths = NO_DEATHS
     pull_failures: tuple[PullFailure, ...] = ()
-    """Back-off of the pod's images, as its last sync has left it. Owner: `supervisor.loop.loop`."""
+    """Back-off of the pod's images, as its last sync has left it. Owner: `supervisor.loop.answered`."""
     planned_slice: PlannedSlice | None = None
     load: Load = NO_LOAD
     cluster_values: ClusterValues | None = None

@@ -6,7 +6,10 @@ Others call a method or get a value. An object of a private class is its module'
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -18,27 +21,7 @@ FILES: Final = sorted(file for room in ROOMS for file in (ROOT / "supervisor" / 
 SHARED: Final = ("pods/lifecycle.py", "pods/record.py")
 """Modules whose objects many others hold."""
 PARTS: Final = ROOT / "supervisor" / "pods" / "parts.py"
-PART_OWNERS: Final = {
-    "are_resources_stale": "managers/allocation.py",
-    "are_runs_stale": "pods/ended_containers.py",
-    "cluster_values": "loop/object_updates.py",
-    "deaths": "pods/poison.py",
-    "hold_up": "pods/held_up.py",
-    "is_tracked": "pods/table.py",
-    "is_unwarned": "loop/pod_admission.py",
-    "load": "managers/object_delivery.py",
-    "next_sync_at": "pods/work_queue.py",
-    "pause": "loop/pod_pauses.py",
-    "planned_slice": "loop/pod_cgroups.py",
-    "pull_failures": "loop/answered.py",
-    "probe_results": "managers/probe_manager.py",
-    "readable": "record/pod_texts.py",
-    "resources": "managers/allocation.py",
-    "restarts": "loop/container_restarts.py",
-    "runs": "pods/ended_containers.py",
-    "reporting": "loop/announcer.py",
-}
-"""By part of a pod: the module that replaces it."""
+_OWNER: Final = re.compile(r"Owner:\s+`([\w.]+)`")
 SETTERS: Final = frozenset({"setattr", "delattr", "object.__setattr__", "object.__delattr__"})
 
 
@@ -57,11 +40,20 @@ def own_attributes(tree: ast.Module) -> frozenset[str]:
     return frozenset(name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for name in _declared(node))
 
 
-def parts_of_pods() -> frozenset[str]:
-    """Names of the parts of a pod's record."""
-    tree = ast.parse(PARTS.read_text())
-    [found] = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "PodParts")
-    return frozenset(_declared(found))
+@cache
+def part_owners() -> Mapping[str, Path]:
+    """Module that replaces each part of a pod's record: the docstring of the part or of its type names it."""
+    classes = {node.name: node for node in ast.parse(PARTS.read_text()).body if isinstance(node, ast.ClassDef)}
+    of_types = {name: ast.get_docstring(node) or "" for name, node in classes.items()}
+    body, texts = classes["PodParts"].body, {}
+    for declared, told in pairwise([*body, ast.Pass()]):
+        match declared:
+            case ast.AnnAssign(target=ast.Name(id=part), annotation=type):
+                text = ast.unparse(told) if isinstance(told, ast.Expr) else ""
+                texts[part] = text + of_types.get(ast.unparse(type).split(" ")[0], "")
+    named = {part: _OWNER.findall(text) for part, text in texts.items()}
+    assert [part for part, owners in named.items() if len(owners) != 1] == [], "one owner each"
+    return {part: ROOT.joinpath(*owner.split(".")).with_suffix(".py") for part, [owner] in named.items()}
 
 
 def _declared(of: ast.ClassDef) -> Iterator[str]:
@@ -85,9 +77,9 @@ def test_there_is_something_to_check() -> None:
 
 
 def test_every_part_of_a_pod_has_an_owner() -> None:
-    assert parts_of_pods() == PART_OWNERS.keys()
-    texts = {part: (ROOT / "supervisor" / name).read_text() for part, name in PART_OWNERS.items()}
+    texts = {part: owner.read_text() for part, owner in part_owners().items()}
     assigned = {part: {name for _, name in foreign_assignments(ast.parse(text))} for part, text in texts.items()}
+    assert assigned
     assert [part for part, names in assigned.items() if part not in names] == []
 
 
@@ -97,8 +89,8 @@ def test_only_its_owner_assigns_state(file: Path) -> None:
     of_pods = frozenset().union(
         *(own_attributes(ast.parse((ROOT / "supervisor" / name).read_text())) for name in SHARED)
     )
-    parts = {name for name, owner in PART_OWNERS.items() if ROOT / "supervisor" / owner == file}
-    own = (own_attributes(tree) - of_pods - parts_of_pods()) | parts
+    parts = {part for part, owner in part_owners().items() if owner == file}
+    own = (own_attributes(tree) - of_pods - part_owners().keys()) | parts
     assert [found for found in foreign_assignments(tree) if found[1] not in own] == []
 
 
