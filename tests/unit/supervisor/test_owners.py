@@ -49,7 +49,7 @@ def part_owners() -> Mapping[str, Path]:
     for declared, told in pairwise([*body, ast.Pass()]):
         match declared:
             case ast.AnnAssign(target=ast.Name(id=part), annotation=type):
-                text = ast.unparse(told) if isinstance(told, ast.Expr) else ""
+                text = str(ast.literal_eval(told.value)) if isinstance(told, ast.Expr) else ""
                 texts[part] = text + of_types.get(ast.unparse(type).split(" ")[0], "")
     named = {part: _OWNER.findall(text) for part, text in texts.items()}
     assert [part for part, owners in named.items() if len(owners) != 1] == [], "one owner each"
