@@ -16,8 +16,7 @@ from ipc.host.clock import Clock
 from ipc.kubeconfig.types import ClusterAccess
 from ipc.text.json_types import UNDECODABLE
 from ipc.wire.http_answer import TooLargeError
-from ipc.wire.http_connection import Connection
-from workers.kubeclient.connection import Address
+from workers.kubeclient.connection import Address, Connection
 from workers.kubeclient.connection_pool import ConnectionPool
 from workers.kubeclient.credentials import CredentialsError, CredentialSource, Identity
 from workers.kubeclient.errors import Unreachable, api_error
@@ -139,11 +138,11 @@ class ApiClient:
     def close_connections(self) -> None:
         """Close all connections, those of watches too: the next requests make new ones (the kubelet's closeAllConns,
         after repeated failures of the node's heartbeat)."""
-        self._pool.break_off()
+        self._pool.close()
 
     def close(self) -> None:
         """End everything that is under way."""
-        self._pool.break_off()
+        self._pool.close()
         self._credentials.close()
 
     # --------------------------------------------------------------------------------------------------------------

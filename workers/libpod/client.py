@@ -19,11 +19,10 @@ from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint, Kind
 from ipc.shm.breaker_state import BreakerState
 from ipc.text.json_types import UNDECODABLE
 from ipc.wire.http_answer import TooLargeError, decoded_headers
-from ipc.wire.http_connection import NothingSentError
-from ipc.wire.http_pool import ConnectionPool
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
 from workers.libpod import failures
-from workers.libpod.connection import MAX_KEPT, Connection, PodmanSocket
+from workers.libpod.connection import Connection, NothingSentError
+from workers.libpod.connection_pool import ConnectionPool
 from workers.libpod.health import Listener, ServiceWatch
 
 MAX_EXEC_CALLS: Final = 4
@@ -97,8 +96,7 @@ class LibpodClient:
     ) -> None:
         """Connects to nothing yet. ``starting_s``: how long the service may take until it listens, from the first call
         on."""
-        self._socket = PodmanSocket(socket_path, starting_s)
-        self._connections = ConnectionPool(self._socket.connect, MAX_KEPT)
+        self._connections = ConnectionPool(socket_path, starting_s)
         self._streams: set[Connection] = set()
         self._timeouts_s = {kind: min(limit_s, limits.request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
         self._turns = _turns(limits)
@@ -133,7 +131,7 @@ class LibpodClient:
         self.admit_stream(request.call)
         connection: Connection | None = None
         try:
-            connection = await self._socket.connect()
+            connection = await self._connections.connect()
             self._streams.add(connection)
             await connection.send(message(request))
             status = await connection.head()

@@ -192,7 +192,7 @@ class SimConnection:
     def is_reusable(self) -> bool:
         return self.is_open and self._is_whole and not self._parts
 
-    async def send(self, request: bytes) -> None:
+    def send(self, request: bytes) -> None:
         if self._lost is not None:
             raise self._lost
         self._status, self._parts, self._is_whole, self.headers = 0, [], False, {}
@@ -219,9 +219,6 @@ class SimConnection:
 
     def close(self) -> None:
         self.fail(ConnectionAbortedError("closed here"))
-
-    def abandon(self) -> None:
-        self.close()
 
     # --- the server's side ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,26 +51,14 @@ class TickingClock(Clock):
         return Instant(self.mono, SystemClock().now().wall)
 
 
-_CLIENTS: Final[list[ApiClient]] = []
-
-
-@pytest.fixture(autouse=True)
-def closed_clients() -> Iterator[None]:
-    yield
-    while _CLIENTS:
-        _CLIENTS.pop().close()
-
-
 def client_of(server: SmallServer | str, credentials: Credentials | None = None, **access: Any) -> ApiClient:
     url = server if isinstance(server, str) else server.url
-    return made(ClusterAccess(server=url, credentials=credentials or Credentials(), **access))
-
-
-def made(access: ClusterAccess, limit: RateLimit | None = None, **options: Any) -> ApiClient:
-    """A client that is closed when the test is over."""
-    client = ApiClient(access, TickingClock(), user_agent="rootlet/test", limit=limit or RateLimit(0, 0), **options)
-    _CLIENTS.append(client)
-    return client
+    return ApiClient(
+        ClusterAccess(server=url, credentials=credentials or Credentials(), **access),
+        TickingClock(),
+        user_agent="rootlet/test",
+        limit=RateLimit(0, 0),
+    )
 
 
 @contextlib.asynccontextmanager
@@ -189,7 +177,8 @@ async def test_an_answer_that_is_too_large_is_not_read(monkeypatch: pytest.Monke
 
 async def test_the_rate_is_limited() -> None:
     async with small_server(always(saying("200 OK"))) as server:
-        client = made(ClusterAccess(server=server.url), RateLimit(20.0, 2))
+        access = ClusterAccess(server=server.url)
+        client = ApiClient(access, TickingClock(), user_agent="a", limit=RateLimit(20.0, 2))
         began = monotonic()
         await asyncio.gather(*(client.request("GET", PATH) for _ in range(6)))
         assert monotonic() - began >= 0.15
@@ -253,7 +242,13 @@ async def test_a_silent_watch_ends_so_that_it_is_begun_anew() -> None:
         writer.write(STREAM + chunk(EVENT))
 
     async with small_server(answer) as server:
-        client = made(ClusterAccess(server=server.url), max_watch_silence_s=0.2)
+        client = ApiClient(
+            ClusterAccess(server=server.url),
+            TickingClock(),
+            user_agent="a",
+            limit=RateLimit(0, 0),
+            max_watch_silence_s=0.2,
+        )
         assert len([event async for event in client.watch(PATH, query={})]) == 1
 
 
@@ -309,19 +304,6 @@ async def test_inline_certificates(tmp_path: Path) -> None:
         credentials = Credentials(certificate_pem=pem, key_pem=pem)
         client = client_of(server, credentials, ca_pem=servers.file.read_bytes())
         assert await client.request("GET", PATH) == OBJECT
-
-
-async def test_a_large_object_over_tls_there_and_back(tmp_path: Path) -> None:
-    async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
-        writer.write(saying("200 OK", asked.body))
-
-    authority = Authority(tmp_path)
-    large = b'{"kind":"ConfigMap","data":{"a":"%b"}}' % (b"x" * 3_000_000)
-    async with small_server(answer, server_tls(authority)) as server:
-        client = client_of(server, ca_file=str(authority.file))
-        for _ in range(2):
-            assert await client.request("PUT", PATH, body=large) == large
-    assert server.connections == 1
 
 
 async def test_a_server_of_another_authority_is_not_asked(tmp_path: Path) -> None:

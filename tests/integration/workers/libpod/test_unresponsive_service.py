@@ -22,7 +22,7 @@ from workers.kubecontainer.runtime import ErrorKind
 from workers.libpod import circuit_breaker, health
 from workers.libpod import client as libpod_client
 from workers.libpod.client import CallLimits
-from workers.libpod.connection import MAX_KEPT
+from workers.libpod.connection_pool import MAX_KEPT
 from workers.libpod.health import Listener
 from workers.podman import PodmanRuntime
 
