@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Final
 
 SLIRP4NETNS: Final = "slirp4netns"
@@ -20,10 +21,15 @@ HELPER_DIRS: Final = (
 """Podman's own places for such programs (containers/common, pkg/config/config_linux.go, DefaultHelperBinariesDir)."""
 
 
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Numbers with which a version of Podman begins, such as 5.8.0-rc1; none where there are none."""
+    parts = version.partition("-")[0].split(".")
+    return tuple(int(part) for part in takewhile(lambda part: part.isascii() and part.isdecimal(), parts))
+
+
 def major_version(version: str) -> int:
     """Major number of a version of Podman, 0 where there is none."""
-    major = version.partition(".")[0]
-    return int(major) if major.isascii() and major.isdecimal() else 0
+    return next(iter(version_numbers(version)), 0)
 
 
 def wanted_program(mode: str, version: str, default: str = "") -> str:

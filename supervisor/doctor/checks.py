@@ -13,7 +13,7 @@ from typing import Final, TypeGuard
 from ipc.eviction.observations import amount_of
 from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
-from ipc.network.network_programs import PASTA, SLIRP4NETNS, program_problem, wanted_program
+from ipc.network.network_programs import PASTA, SLIRP4NETNS, program_problem, version_numbers, wanted_program
 from ipc.network.network_settings import BRIDGE
 from ipc.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
 from ipc.podresources.pod_cgroups import root_name, systemd_basename
@@ -81,17 +81,12 @@ def _podman(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         elif _OTHER_LOCKS in podman.error:
             remedy = RENUMBER
         yield failed("podman", podman.error, remedy)
-    elif _version(podman) < OLDEST_PODMAN:
+    elif version_numbers(podman.version) < OLDEST_PODMAN:
         yield failed("podman", f"version {podman.version} is older than 4.3")
     elif not podman.rootless:
         yield failed("podman", "it runs as root", "start the agent as an ordinary user")
     else:
         yield ok("podman", f"version {podman.version}, rootless")
-
-
-def _version(podman: PodmanFacts) -> tuple[int, ...]:
-    head = podman.version.split("-")[0].split(".")
-    return tuple(int(part) for part in head if part.isdigit())
 
 
 def _user_ids(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
@@ -131,7 +126,7 @@ def _store(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     podman = facts.podman
     if not _is_known(podman) or podman.flush_s is None or settings.podman.is_transient or not facts.own_service:
         return
-    if podman.flush_s > LONG_FLUSH_S and _version(podman) >= OLDEST_TRANSIENT:
+    if podman.flush_s > LONG_FLUSH_S and version_numbers(podman.version) >= OLDEST_TRANSIENT:
         what = (
             f"a flush of the storage's disk takes {podman.flush_s * 1000:.1f} ms, and a pod's life waits for about 125"
         )
@@ -206,7 +201,7 @@ def _database(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 
 def _upgrade(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     if _is_known(facts.podman):
-        yield from upgrade_findings(_version(facts.podman), facts.podman.upgrade)
+        yield from upgrade_findings(version_numbers(facts.podman.version), facts.podman.upgrade)
 
 
 def _keyrings(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
@@ -309,7 +304,7 @@ def _cluster(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     elif cluster.network_scope == "Node":
         yield warning(subject, "pods of other nodes do not reach the pods of this one", "docs/cluster.md")
     if facts.pod_network is not None:
-        by_pasta = facts.podman is not None and _version(facts.podman) >= FIRST_WITH_PASTA
+        by_pasta = facts.podman is not None and version_numbers(facts.podman.version) >= FIRST_WITH_PASTA
         yield from check_pod_network(facts.pod_network, settings, by_pasta=by_pasta)
 
 

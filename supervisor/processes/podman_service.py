@@ -19,6 +19,7 @@ import tomli_w
 from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_atomically
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import has_content
+from ipc.network.network_programs import version_numbers
 from supervisor.admission.cgroups import delegated_controllers
 from supervisor.config.containers_conf import (
     SYSTEMD,
@@ -112,9 +113,7 @@ def podman_version(program: str) -> tuple[int, ...]:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=VERSION_S, check=False)
     except (OSError, subprocess.SubprocessError, ValueError):
         return ()
-    words = done.stdout.split()
-    numbers = words[-1].split("-")[0].split(".") if words else []
-    return tuple(int(number) for number in numbers if number.isascii() and number.isdigit())
+    return version_numbers(done.stdout.rpartition(" ")[2].strip())
 
 
 def _users_socket(runtime_dir: Path) -> Path:

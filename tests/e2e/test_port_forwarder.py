@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from ipc.network.network_programs import version_numbers
 from supervisor.config.port_forwarder import OLDEST_BY_PASTA, find_pesto, forwarder_problem
 from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
@@ -51,14 +52,10 @@ while sys.stdin not in (ready := select.select([*listening, sys.stdin], [], [])[
 """A server over TCP and UDP, in both families, that tells a client its address. It ends with its standard input."""
 
 
-def version() -> tuple[int, ...]:
-    return tuple(int(part) for part in podman_version().split("-")[0].split(".") if part.isdigit())
-
-
 @pytest.fixture
 def by_pasta(podman_service: PodmanService, new_agent: NewAgent) -> Iterator[Agent]:
     """An agent whose pods are on a bridge of its own with both families, and have their ports through pasta."""
-    if problem := forwarder_problem("pasta", version(), find_pesto({}, os.environ)):
+    if problem := forwarder_problem("pasta", version_numbers(podman_version()), find_pesto({}, os.environ)):
         pytest.skip(problem)
     name = f"{podman_service.new_instance()}-bridge"
     podman("network", "create", "--ipv6", name)
@@ -111,7 +108,7 @@ def telling(agent: Agent, name: str) -> Iterator[None]:
 
 
 def test_podman_without_it_is_told_before_anything_starts(new_agent: NewAgent) -> None:
-    if version() >= OLDEST_BY_PASTA:
+    if version_numbers(podman_version()) >= OLDEST_BY_PASTA:
         pytest.skip(f"Podman {podman_version()} has it")
     agent = new_agent(podman={"service": "own", "portForwarder": "pasta"})
     words = f"podman.portForwarder: pasta needs Podman 6.1 or newer, and this is {podman_version()}"

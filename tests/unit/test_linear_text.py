@@ -626,7 +626,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/config/sysctl_allowlist.py",
         "supervisor/managers/node_shutdown.py",
         "supervisor/control/logind.py",
-        "supervisor/processes/podman_service.py",
         "workers/kubeclient/client.py",
         "ipc/network/network_programs.py",
     ),
