@@ -28,9 +28,7 @@ class PodSteps(msgspec.Struct, frozen=True, eq=False):
 
     def next_step(self, state: PodRecord, now: Instant) -> Dispatch | Wait:
         """Next step of that pod."""
-        requests = self._observation_requests
-        entry = requests.cache.newer_than(state.uid, requests.acted_at(state.uid))
-        standing = self.standing(state, entry, now)
+        standing = self.standing(state, self._observation_requests.known_newer(state.uid), now)
         if state.wait is not None and state.wait.reason in OF_OBJECTS:
             standing = msgspec.structs.replace(standing, objects=state.wait.reason)
         return next_step(standing)

@@ -125,9 +125,13 @@ class ObservationRequests:
 
     # --- requests ------------------------------------------------------------------------------------------------
 
+    def known_newer(self, uid: str) -> CacheEntry | None:
+        """A view that is newer than the last act, or None."""
+        return self.cache.newer_than(uid, self.acted_at(uid))
+
     def newer(self, uid: str) -> CacheEntry | None:
         """A view that is newer than the last act, or None, and then one is on its way."""
-        entry = self.cache.newer_than(uid, self.acted_at(uid))
+        entry = self.known_newer(uid)
         if entry is None and uid not in self._awaited:
             self._asked.add(uid)
         return entry
