@@ -14,7 +14,15 @@ from typing import Final, NamedTuple
 
 from tests import house
 
-ROOMS: Final = ("supervisor.pods", "supervisor.managers", "supervisor.record", "supervisor.loop")
+ROOMS: Final = (
+    "supervisor.pods",
+    "supervisor.managers",
+    "supervisor.record",
+    "supervisor.podcontrol",
+    "supervisor.node",
+    "supervisor.desired",
+    "supervisor.loop",
+)
 OTHERWISE_KEYED: Final = frozenset(
     {
         ("EndedContainers", "_expected"),

@@ -12,15 +12,15 @@ from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import BeginningKept, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
+from supervisor.desired.resizes import Resizes
 from supervisor.loop import requeue
-from supervisor.loop.announcer import Announcer
-from supervisor.loop.command_buffer import CommandBuffer
-from supervisor.loop.node_view import ThisNode
-from supervisor.loop.pod_kills import PodKills
-from supervisor.loop.pod_pauses import PodPauses
-from supervisor.loop.resizes import Resizes
 from supervisor.managers.container_gc import removal_failures
 from supervisor.managers.image_pulls import ImagePulls, PullEvent
+from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_kills import PodKills
+from supervisor.podcontrol.pod_pauses import PodPauses
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
 from supervisor.pods.poison import PoisonPods

@@ -10,18 +10,18 @@ from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import WorkType
 from ipc.messages.wait_reasons import WaitReason
-from supervisor.loop.announcer import Announcer
-from supervisor.loop.command_buffer import CommandBuffer
+from supervisor.desired.pod_updates import PodUpdates
+from supervisor.desired.resizes import Resizes
 from supervisor.loop.pod_steps import PodSteps
-from supervisor.loop.pod_updates import PodUpdates
 from supervisor.loop.probe_updates import ProbeUpdates
 from supervisor.loop.requeue import BACK_OFF_PERIOD_S
-from supervisor.loop.resizes import Resizes
 from supervisor.loop.sync_messages import SyncMessages
-from supervisor.loop.tracking import PodTracking
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
+from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.cache import CacheEntry
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.next_step import Dispatch, next_step

@@ -24,12 +24,12 @@ from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
 from supervisor.loop.assembly import ActualHandlers, DesiredHandlers, Owners, Reports
-from supervisor.loop.command_buffer import CommandBuffer
-from supervisor.loop.container_restarts import RequestedRestarts
-from supervisor.loop.node_view import ThisNode
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.persistentvolume.controller import PersistentVolumeController
+from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.container_restarts import RequestedRestarts
+from supervisor.podcontrol.node_view import ThisNode
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.next_step import shown
 from supervisor.pods.record import PodRecord

@@ -8,13 +8,13 @@ from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Observation, ObservationFailed
-from supervisor.loop.announcer import Announcer
-from supervisor.loop.command_buffer import CommandBuffer
-from supervisor.loop.container_restarts import RequestedRestarts
-from supervisor.loop.removals import PodRemovals
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.probe_manager import ProbeManager
+from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.container_restarts import RequestedRestarts
+from supervisor.podcontrol.removals import PodRemovals
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
 from supervisor.pods.table import PodTable

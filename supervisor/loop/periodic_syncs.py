@@ -20,8 +20,8 @@ from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
 from ipc.shm.metric_cells import METERS
 from supervisor.loop import requeue
-from supervisor.loop.node_view import ThisNode
-from supervisor.loop.tracking import PodTracking
+from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.cache import PodCache
 from supervisor.pods.lifecycle import MAX_RESTS, PodLifecycle
 from supervisor.pods.table import PodTable

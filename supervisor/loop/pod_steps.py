@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from ipc.host.clock import Instant
-from supervisor.loop.command_buffer import CommandBuffer
-from supervisor.loop.pod_admission import PodAdmission
-from supervisor.loop.pod_pauses import PodPauses
+from supervisor.desired.pod_admission import PodAdmission
 from supervisor.managers.devices import DeviceManager
+from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_pauses import PodPauses
 from supervisor.pods.cache import CacheEntry
 from supervisor.pods.next_step import OF_OBJECTS, Dispatch, Standing, Wait, next_step
 from supervisor.pods.observation_requests import ObservationRequests

@@ -6,10 +6,10 @@ import msgspec
 
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, WorkType
-from supervisor.loop.announcer import Announcer
-from supervisor.loop.command_buffer import CommandBuffer
-from supervisor.loop.pod_pauses import PodPauses
 from supervisor.managers.probe_manager import ProbeManager, needs_sync
+from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_pauses import PodPauses
 from supervisor.pods.cache import PodCache
 from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord

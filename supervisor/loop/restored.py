@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ipc.host.clock import Instant
-from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.probe_manager import ProbeManager
+from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.protocol.events import EndsRestored, EventsRestored, ProbeResultsRestored, ResourcesRestored
 from supervisor.record.status_manager import StatusManager

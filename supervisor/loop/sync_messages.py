@@ -7,14 +7,14 @@ import msgspec
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import Freeze, SyncPod, WorkType
 from ipc.podobjects.config_objects import ConfigObjects
-from supervisor.loop.container_restarts import RequestedRestarts
-from supervisor.loop.incomplete_pods import IncompletePods
-from supervisor.loop.node_view import ThisNode
-from supervisor.loop.pod_pauses import PodPauses
+from supervisor.desired.incomplete_pods import IncompletePods
 from supervisor.managers.allocation import IN_PROGRESS, AllocationManager
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.persistentvolume.controller import PersistentVolumeController
+from supervisor.podcontrol.container_restarts import RequestedRestarts
+from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_pauses import PodPauses
 from supervisor.pods.cache import CacheEntry
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests

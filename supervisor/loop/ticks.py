@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from ipc.host.clock import Instant
-from supervisor.loop.announcer import Announcer
+from supervisor.desired.object_updates import ObjectUpdates
+from supervisor.desired.pod_updates import PodUpdates
 from supervisor.loop.answered import Answered
-from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.loop.dispatcher import Dispatcher
-from supervisor.loop.garbage import Garbage
-from supervisor.loop.object_updates import ObjectUpdates
 from supervisor.loop.periodic_syncs import PeriodicSyncs
-from supervisor.loop.pod_cgroups import PodCgroupPlans
-from supervisor.loop.pod_updates import PodUpdates
-from supervisor.loop.pressure_conditions import PressureConditions
-from supervisor.loop.worker_updates import WorkerUpdates
+from supervisor.node.garbage import Garbage
+from supervisor.node.pod_cgroups import PodCgroupPlans
+from supervisor.node.pressure_conditions import PressureConditions
+from supervisor.node.worker_updates import WorkerUpdates
+from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import SyncTick

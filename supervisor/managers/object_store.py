@@ -5,7 +5,7 @@ source was read once, what is not here is *unknown*, which is something else tha
 (`ipc.podobjects.config_objects.ConfigObjects`); what was there before a restart, until its file was read.
 
 Upstream's counterpart is the manager of pkg/kubelet/util/manager, which watches what its pods refer to; here all of
-them are known, and the pods that refer to one that changes are synced at once (`supervisor.loop.object_updates`).
+them are known, and the pods that refer to one that changes are synced at once (`supervisor.desired.object_updates`).
 """
 
 from __future__ import annotations

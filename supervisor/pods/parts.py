@@ -48,14 +48,14 @@ class HoldUp(msgspec.Struct, frozen=True):
 
 
 class PauseRequest(msgspec.Struct, frozen=True):
-    """Pause or resume that somebody waits for. Owner: `supervisor.loop.pod_pauses`."""
+    """Pause or resume that somebody waits for. Owner: `supervisor.podcontrol.pod_pauses`."""
 
     freeze: Freeze
     ticket: int
 
 
 class Reporting(msgspec.Struct, frozen=True):
-    """Reports of a pod that are still to be made. Owner: `supervisor.loop.announcer`."""
+    """Reports of a pod that are still to be made. Owner: `supervisor.podcontrol.announcer`."""
 
     failures: FailureLog | None = None
     """Failures to generate the status, since it was generated last."""
@@ -91,7 +91,7 @@ class Deaths(msgspec.Struct, frozen=True):
 
 
 class PlannedSlice(msgspec.Struct, frozen=True):
-    """A pod as the last plan of slices has it. Owner: `supervisor.loop.pod_cgroups`."""
+    """A pod as the last plan of slices has it. Owner: `supervisor.node.pod_cgroups`."""
 
     pod: Pod
     milli_cpu: int
@@ -125,11 +125,11 @@ class PodParts(msgspec.Struct):
     probe_results: Mapping[str, ProbeResults] = NO_RESULTS
     """Results of the probes of its containers, by container id. Owner: `supervisor.managers.probe_manager`."""
     is_unwarned: bool = False
-    """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.loop.pod_admission`."""
+    """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.desired.pod_admission`."""
     pause: PauseRequest | None = None
     restarts: dict[str, int | None] = {}
     """Containers that are to be replaced, by id, with the grace period in seconds that was asked for. Owner:
-    `supervisor.loop.container_restarts`."""
+    `supervisor.podcontrol.container_restarts`."""
     runs: RememberedPod = NO_RECORD
     """Runs of the pod's containers, remembered beyond these. Owner: `supervisor.pods.ended_containers`."""
     are_runs_stale: bool = False
@@ -146,7 +146,7 @@ class PodParts(msgspec.Struct):
     planned_slice: PlannedSlice | None = None
     load: Load = NO_LOAD
     cluster_values: ClusterValues | None = None
-    """Values that a cluster gives to the pod beside objects. Owner: `supervisor.loop.object_updates`."""
+    """Values that a cluster gives to the pod beside objects. Owner: `supervisor.desired.object_updates`."""
 
 
 UNKNOWN_POD: Final = PodParts()

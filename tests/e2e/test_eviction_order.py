@@ -41,7 +41,7 @@ DISK: Final = "ephemeral-storage"
 LITTLE: Final = {DISK: "16Mi"}
 """Request of the innocents for disk: their logs are within it."""
 PAUSE_S: Final = 10.0
-"""Between the end of one pod that goes for a disk and the next one (`supervisor/loop/node_pressure.py`)."""
+"""Between the end of one pod that goes for a disk and the next one (`supervisor/node/node_pressure.py`)."""
 SOFT_GRACE_S: Final = 20.0
 POD_GRACE_S: Final = 4
 ROUND_S: Final = 10.0

@@ -42,7 +42,7 @@ from ipc.shm.board import Board
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.held_sends import HeldSends
 from supervisor.loop.loop import SyncLoop
-from supervisor.loop.pod_kills import MIN_WAIT_S
+from supervisor.podcontrol.pod_kills import MIN_WAIT_S
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from supervisor.protocol.commands import (
     LoopCommand,

@@ -19,25 +19,26 @@ from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.resize import ResizeJudge
 from ipc.messages.node_worker import EVERY_REQUEST
 from supervisor.control.shutdown_control import ShutdownControl
+from supervisor.desired import pod_admission, resizes
+from supervisor.desired.claim_holders import ClaimHolders
+from supervisor.desired.object_updates import ObjectUpdates
+from supervisor.desired.pod_admission import PodAdmission
+from supervisor.desired.pod_updates import PodUpdates
+from supervisor.desired.volume_updates import VolumeUpdates
 from supervisor.eviction import rounds, victim
 from supervisor.held_sends import HeldSends
-from supervisor.loop import node_shutdown, pod_admission, resizes
-from supervisor.loop.announcer import Announcer
-from supervisor.loop.claim_holders import ClaimHolders
-from supervisor.loop.container_restarts import ContainerRestarts, RequestedRestarts
-from supervisor.loop.node_pressure import NodePressureManager
-from supervisor.loop.object_updates import ObjectUpdates
-from supervisor.loop.pod_admission import PodAdmission
-from supervisor.loop.pod_updates import PodUpdates
-from supervisor.loop.removals import Removals
 from supervisor.loop.sync_messages import SyncMessages
 from supervisor.loop.ticks import Ticks
-from supervisor.loop.volume_updates import VolumeUpdates
 from supervisor.managers import probe_manager
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
 from supervisor.managers.node_shutdown import group_by_priority
 from supervisor.managers.object_store import ObjectStore
+from supervisor.node import node_shutdown
+from supervisor.node.node_pressure import NodePressureManager
+from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.container_restarts import ContainerRestarts, RequestedRestarts
+from supervisor.podcontrol.removals import Removals
 from supervisor.pods.board_rows import RowAllocator
 from supervisor.pods.cache import PodCache
 from supervisor.pods.lifecycle import PodLifecycle

@@ -9,7 +9,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.messages.pod_worker import SyncPod, WorkType
 from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY
-from supervisor.loop.pod_admission import PREEMPTED
+from supervisor.desired.pod_admission import PREEMPTED
 from tests.sim.pods import PRESENT
 from tests.sim.runtime import SimPodman
 

@@ -20,8 +20,8 @@ from ipc.messages.pod_worker import SyncPod, WorkType
 from ipc.nodestatus.node import NodeCondition
 from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, is_critical
 from supervisor.config.settings import Seconds, Settings
-from supervisor.loop.node_pressure import MEASURE_S
-from supervisor.loop.pressure_conditions import PERIOD_S
+from supervisor.node.node_pressure import MEASURE_S
+from supervisor.node.pressure_conditions import PERIOD_S
 from tests.sim.host import CAPACITY, MIB, VOLUME, SimHost, Taken
 from tests.sim.pods import PRESENT
 from tests.sim.runtime import SimPodman, uid_of

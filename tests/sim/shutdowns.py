@@ -15,8 +15,8 @@ from ipc.messages.pod_worker import SyncPod, WorkType
 from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, pod_priority
 from supervisor.config.settings import Settings, ShutdownGraceItem
 from supervisor.loop.loop import SyncLoop
-from supervisor.loop.pod_kills import MIN_WAIT_S, WAIT_FACTOR
 from supervisor.managers.node_shutdown import NODE_SHUTDOWN_REASON
+from supervisor.podcontrol.pod_kills import MIN_WAIT_S, WAIT_FACTOR
 from supervisor.protocol.commands import ShutdownChanged
 from supervisor.state.shutdown_state import restore_shutdown, save_shutdown
 from tests.sim.runtime import SimPodman

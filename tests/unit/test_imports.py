@@ -89,6 +89,9 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.persistentvolume",
         "supervisor.eviction",
         "supervisor.record",
+        "supervisor.podcontrol",
+        "supervisor.node",
+        "supervisor.desired",
         "supervisor.loop",
         "supervisor.control",
         "supervisor.doctor",
@@ -161,7 +164,6 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor": "the agent, its master, and a module for each thing that the master has beside the sync loop",
-    "supervisor.loop": "a module for each kind of event, and what they share",
     "ipc.scheduling": "the three helpers of the scheduler's that a node needs, too",
     "workers.kuberuntime": "a module for each step of a sync",
     "workers.cluster.events": "the shape of an event, its limits, its way",

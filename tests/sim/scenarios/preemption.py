@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from supervisor.config.settings import Settings
-from supervisor.loop.pod_admission import PREEMPTED
+from supervisor.desired.pod_admission import PREEMPTED
 from tests.sim import preemption
 from tests.sim.frame import STEP_S
 from tests.sim.poison import UID as POISON

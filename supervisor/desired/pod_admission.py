@@ -1,0 +1,228 @@
+"""Admission of pods beside those that are there, and the pods that a critical one pushes out (AddPod,
+pkg/kubelet/allocation/allocation_manager.go; pkg/kubelet/preemption).
+
+Upstream blocks until the preempted pods have ended; here the pod that has got their room is admitted at once and not
+synced before that. Whoever is admitted meanwhile counts on their room, too, and waits like it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.eventloop.tasks import note_failure
+from ipc.host.clock import Instant
+from ipc.kubecontainer.pod_failure import PodFailure
+from ipc.messages import event_reasons
+from ipc.metrics import kubelet as metrics
+from ipc.scheduling.priority import is_critical, pod_priority
+from ipc.shm.metric_cells import METERS
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.predicates import (
+    UNEXPECTED_ADMISSION_ERROR,
+    Rejected,
+    Verdict,
+    admitted,
+    rejection,
+    verdict,
+)
+from supervisor.admission.preemption import recover
+from supervisor.admission.pressure import pressure_problem
+from supervisor.desired.resizes import Resizes
+from supervisor.managers.allocation import AllocationManager
+from supervisor.managers.devices import DeviceManager
+from supervisor.node.node_shutdown import NOT_ADMITTED, NodeShutdown
+from supervisor.podcontrol.active_pods import ActivePods
+from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_kills import PodKill, PodKills
+from supervisor.pods.cache import PodCache
+from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
+from supervisor.protocol.manifests import created_at, pod_key
+from supervisor.record.status_manager import StatusManager
+
+PREEMPTED: Final = PodFailure(
+    reason=event_reasons.PREEMPTING.reason,
+    message="Preempted in order to admit critical pod",
+    disruption="Pod was preempted by Kubelet to accommodate a critical pod.",
+)
+
+RESTORED_GRACE_PERIOD_S: Final = 1
+"""Grace period of a pod that an agent before has evicted: it has had its time."""
+
+
+class PodAdmission(msgspec.Struct, eq=False):
+    """Decides on pods, ends those that give way, and knows who waits for their end."""
+
+    _node: ThisNode
+    _active_pods: ActivePods
+    _pod_table: PodTable
+    _cache: PodCache
+    _statuses: StatusManager
+    _usage: NodeUsage
+    _allocations: AllocationManager
+    _devices: DeviceManager
+    _kills: PodKills
+    _shutdown: NodeShutdown
+    _resizes: Resizes
+    _announcer: Announcer
+    _victims: set[str] = set()
+    """UIDs of pods that were preempted and have not ended."""
+    _waiting: dict[str, set[str]] = {}
+    """UID to those of the victims that the pod waits for."""
+    _unwarned: list[PodRecord] = []
+    """Pods of a batch whose fields were not reported on when they came."""
+
+    def is_waiting(self, uid: str) -> bool:
+        """Whether the room that the pod was admitted to is not free yet, or it may have to end with the node."""
+        return uid in self._waiting or self._shutdown.holds(uid)
+
+    def admit(self, pod: Pod) -> Rejected | None:
+        """Admission of an edit; None: it is admitted. Nobody gives way to it. Beside every pod of which something is
+        left; if that rejects it, beside those that stay up. To find these every time would be work that grows with the
+        square of their number."""
+        try:
+            if problem := self._devices.problem(pod, self._active_pods.inactive):
+                return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
+            if (
+                rejection(
+                    pod, self._usage.without({pod.metadata.uid}), self._node.view.settings, self._node.view.resources
+                )
+                is None
+            ):
+                return None
+            return rejection(pod, self._active_pods.beside(pod), self._node.view.settings, self._node.view.resources)
+        except Exception as error:
+            return _unexpected(pod, error)
+
+    def allocate(self, state: PodRecord, pod: Pod, stated: Pod) -> None:
+        """The pod has what it was allocated; what it asks for besides is a resize."""
+        self._usage.put(pod)
+        self._allocations.allocate(pod)
+        self._devices.allocate(pod)
+        self._resizes.stated(state, stated)
+        self._resizes.wake()
+
+    def warn(self, state: PodRecord, pod: Pod, now: Instant) -> None:
+        """Tell of the fields of an admitted pod that are not acted on."""
+        state.parts.is_unwarned = False
+        for warning in self._warnings(pod):
+            self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
+
+    def warn_later(self, state: PodRecord) -> None:
+        """Tell of them when the batch is over in which the pod has come."""
+        state.parts.is_unwarned = True
+        self._unwarned.append(state)
+
+    def warn_put_off(self, now: Instant) -> None:
+        """Tell of what was put off."""
+        unwarned, self._unwarned = self._unwarned, []
+        for state in unwarned:
+            if state.parts.is_unwarned and state.pod is not None:
+                self.warn(state, state.pod, now)
+
+    def _warnings(self, pod: Pod) -> tuple[str, ...]:
+        try:
+            return admitted(pod, self._node.view.resources).warnings
+        except Exception as error:
+            note_failure(f"warnings of pod {'/'.join(pod_key(pod))}", error)
+            return ()
+
+    def admit_new(self, pod: Pod, now: Instant) -> Rejected | None:
+        """Admission of a pod that comes: not while the node goes down or is short of something, unless it runs already,
+        and others give way to a critical one."""
+        if self._shutdown.is_gathering:
+            self._shutdown.comes(pod.metadata.uid)
+            return self.admit(pod)
+        if self._shutdown.is_under_way:
+            return NOT_ADMITTED
+        is_running = self._cache.get(pod.metadata.uid).is_running()
+        if not is_running and (problem := pressure_problem(pod, self._node.view.pressures)):
+            return Rejected(*problem)
+        rejected = self.admit(pod)
+        if rejected is None or not (self._victims or is_critical(pod)):
+            return rejected
+        try:
+            return self._admit_in_freed_room(pod, now)
+        except Exception as error:
+            return _unexpected(pod, error)
+
+    def begins_after_all(self, uid: str, now: Instant) -> None:
+        """A pod that came while an interrupted shutdown was looked into, which is called off now: nobody has asked then
+        whether the node is short of something."""
+        state = self._pod_table.get(uid)
+        if state is None or state.pod is None or not state.lifecycle.active or self._statuses.is_rejected(uid):
+            return
+        is_running = self._cache.get(uid).is_running()
+        if not is_running and (problem := pressure_problem(state.pod, self._node.view.pressures)):
+            self._kills.reject(state, Rejected(*problem), now)
+            self._announcer.report(state, now)
+
+    def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Rejected | None:
+        """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
+        critical, after others were preempted, too."""
+        if problem := self._devices.problem(pod, self._active_pods.inactive):  # for want of a device nobody gives way
+            return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
+        found = verdict(
+            pod, self._active_pods.beside(pod, self._victims), self._node.view.settings, self._node.view.resources
+        )
+        if found.rejections or found.shortages:
+            active = (state.pod for state in self._pod_table if state.pod and self._may_give_way(state))
+            victims = recover(pod, found.rejections, found.shortages, sorted(active, key=_last_to_stay))
+            if isinstance(victims, Rejected):
+                return victims
+            self._preempt(pod, {victim.metadata.uid for victim in victims}, found, now)
+        self._waiting[pod.metadata.uid] = set(self._victims)
+        return None
+
+    def _preempt(self, pod: Pod, victims: set[str], found: Verdict, now: Instant) -> None:
+        kill = PodKill(failure=PREEMPTED, event=event_reasons.PREEMPTING)
+        self._victims |= victims
+        for uid in sorted(victims):
+            _count_preemption(found.shortages[0].resource)
+            if (state := self._pod_table.get(uid)) is not None:
+                self._kills.kill(state, kill, now, functools.partial(self._has_ended, uid))
+        self._announcer.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
+
+    def evicted_before(self, state: PodRecord, pod: Pod, why: PodFailure, now: Instant) -> None:
+        """End a pod that an agent before this one has evicted or preempted. It takes no place from others, but whoever
+        gets its room waits for its end: something of it may run still."""
+        self._usage.put(pod)
+        self._victims.add(state.uid)
+        kill = PodKill(failure=why, grace_period_s=RESTORED_GRACE_PERIOD_S, tells_delay=False)
+        self._kills.kill(state, kill, now, functools.partial(self._has_ended, state.uid))
+
+    def _has_ended(self, victim: str, _in_time: bool, _now: Instant) -> None:
+        """One that takes too long is not waited for, as upstream."""
+        self._victims.discard(victim)
+        for uid, victims in list(self._waiting.items()):
+            victims.discard(victim)
+            if not victims:
+                del self._waiting[uid]
+                self._pod_table.touch((uid,))
+
+    def _may_give_way(self, state: PodRecord) -> bool:
+        return (
+            state.lifecycle.active
+            and not self._statuses.is_rejected(state.uid)
+            and not self._kills.is_awaited(state.uid)
+        )
+
+
+def _last_to_stay(pod: Pod) -> tuple[int, float, str]:
+    """Sort key of pods that serve alike: the last one has the least priority, and is the youngest."""
+    return -pod_priority(pod), created_at(pod), pod.metadata.uid
+
+
+def _count_preemption(resource: str) -> None:
+    known = resource if resource in metrics.PREEMPTION_SIGNALS else "other"
+    METERS.counter(metrics.PREEMPTIONS, known).inc()
+
+
+def _unexpected(pod: Pod, error: Exception) -> Rejected:
+    note_failure(f"admission of pod {'/'.join(pod_key(pod))}", error)
+    return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
