@@ -11,7 +11,7 @@ from tests.e2e.booted_host import BootedHost, booted_host
 from tests.e2e.conftest import NewAgent
 from tests.e2e.expected_histories import GATE, let_through
 from tests.e2e.manifests import STAY, container, pod
-from tests.support.podman_service import podman
+from tests.support.podman_service import IMAGE, podman
 from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -108,6 +108,24 @@ def test_what_ended_for_good_never_runs_again(
     agent.restart()
     agent.until(lambda: all(ends(agent).values()), "the next agent knows them, too")
     assert ends(agent) == before
+
+
+def test_a_pod_that_restarts_nothing_goes_on_where_it_was(host: BootedHost, new_agent: NewAgent) -> None:
+    """Somebody removes it between its init containers and its regular one. The sidecar has to run beside that one."""
+    agent, late = host.new_agent(new_agent), "localhost/late:1"
+    sidecar = container("beside", f"echo said; {STAY}", restartPolicy="Always")
+    job = container("later", f"echo said; {STAY}", image=late)
+    agent.write(pod("job", job, initContainers=[container("main", ONCE), sidecar], restartPolicy="Never"))
+    no_image = "ErrImageNeverPull"
+    agent.until(lambda: agent.waiting("job", "later").get("reason") == no_image, "its init containers are behind it")
+    podman("pod", "rm", "--force", "--time", "0", agent.eye.container("job", "beside").podman_pod)
+    podman("tag", IMAGE, late)
+    agent.until_ready(["job"])
+    assert {name: agent.output("job", name).split() for name in ("main", "beside", "later")} == {
+        "main": ["said"],
+        "beside": ["said", "said"],
+        "later": ["said"],
+    }
 
 
 def test_whose_manifest_is_edited_or_written_anew_runs_again(host: BootedHost, new_agent: NewAgent) -> None:

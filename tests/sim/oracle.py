@@ -126,6 +126,7 @@ def _missing(
     regular = {c.name for c in pod.spec.containers}
     initialized = any(name_of(c) in regular for c in here)
     begun = [n for n, container in enumerate(pod.spec.init_containers) if _newest(here, container.name)]
+    remembered = _remembered(pod, told)
     for number, container in enumerate(pod.spec.init_containers):
         sidecar = is_restartable_init(container)
         if initialized and not sidecar:
@@ -133,6 +134,8 @@ def _missing(
         newest = _newest(here, container.name)
         if newest is None and not sidecar and begun and number < begun[-1]:
             continue  # written before one that has begun: as if it had run and been removed
+        if newest is None and container.name in remembered:
+            continue
         if container.name in alive:
             if sidecar and (initialized or not _never_starts(container)):
                 continue
@@ -150,6 +153,15 @@ def _missing(
             continue
         if why := _no_excuse(container, pod, podman, told, now_wall):
             yield why
+
+
+def _remembered(pod: Pod, told: PodChanged) -> Set[str]:
+    """Init containers that need not be there to be done: a pod that restarts nothing goes on where it was."""
+    if pod.spec.restart_policy != "Never":
+        return frozenset()
+    ends = {c.name: c.state.terminated for c in told.status.init_container_statuses}
+    sidecars = {c.name for c in pod.spec.init_containers if is_restartable_init(c)}
+    return {name for name, end in ends.items() if end is not None and end.exit_code == 0} - sidecars
 
 
 def _never_starts(sidecar: Container) -> bool:

@@ -68,6 +68,8 @@ class Watch:
         """(sandbox, sidecar): it ran there."""
         self._planned: dict[str, frozenset[str]] = {}
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
+        self._sandboxes: dict[str, set[str]] = {}
+        """Every sandbox that was made, by uid."""
         self._started_late: set[str] = set()
         """Containers that a call has started which nobody waited for any more: nothing can prevent a twin then, it is
         only found and stopped; nor a second run, when the first is over before the call that is made anew."""
@@ -198,10 +200,18 @@ class Watch:
         return None
 
     def made_sandbox(self, caller: Caller | None, id: str) -> None:
-        """A file that is written before a container that has begun is as if that had run and been removed."""
+        """A file that is written before a container that has begun is as if that had run and been removed. A pod that
+        restarts nothing, and of which nothing was left, goes on where it was."""
         pod = caller.request.pod if caller is not None and caller.request is not None else None
-        if pod is not None:
-            self._planned[id] = frozenset(container.name for container in pod.spec.init_containers)
+        if pod is None:
+            return
+        uid, inits = pod.metadata.uid, pod.spec.init_containers
+        self._planned[id] = frozenset(container.name for container in inits)
+        before = self._sandboxes.setdefault(uid, set())
+        if pod.spec.restart_policy == "Never" and before.isdisjoint(self.podman.pods):
+            names = {container.name for container in inits if not is_restartable_init(container)}
+            self._done |= {(id, name) for home, name in self._done if home in before and name in names}
+        before.add(id)
 
     def taken_away(self, containers: Iterable[FakeContainer]) -> None:
         """Nobody can know of it: its number is free again."""

@@ -76,6 +76,8 @@ class Model:
     """Container name -> newest attempt that has a log."""
     _done: dict[tuple[str, str], str] = field(default_factory=dict)
     """(sandbox, init container) -> the hash with which it came to its end there, or started as a sidecar."""
+    _recorded: dict[str, str] = field(default_factory=dict)
+    """Init container -> the hash with which it came to its end in a sandbox of which nothing is left."""
     _goes_down: bool = False
     """A restart of all containers was seen to be due, and something is left of before."""
     _initialized: set[str] = field(default_factory=set)
@@ -134,6 +136,16 @@ class Model:
             if container.state in ALIVE:
                 self._end(container, 137)
         self._take_sandbox_down(self.status.sandboxes[0].id)
+
+    def lose_everything(self) -> None:
+        """Nothing is left but the record of ends: in the next sandbox what has come to its end counts as done."""
+        for container in self.status.containers:
+            if container.state is ContainerState.RUNNING:
+                self._end(container, 137)
+        ran = (c for c in self.status.containers if c.state is ContainerState.EXITED)
+        inits = {c.name for c in self.of.spec.init_containers if not is_restartable_init(c)}
+        self._recorded |= {name: hash for (_, name), hash in self._done.items() if name in inits}
+        self._put(sandboxes=(), containers=tuple(msgspec.structs.replace(c, is_remembered=True) for c in ran))
 
     def _master_looks(self) -> None:
         """supervisor.status: True from the first sight of the reason until nothing is left."""
@@ -336,7 +348,7 @@ class Model:
             assert not self._mains_are_done(), f"{container.name} starts after the regular containers are done"
 
     def _is_done(self, home: str, container: Container) -> bool:
-        done = self._done.get((home, container.name))
+        done = self._done.get((home, container.name), self._recorded.get(container.name))
         return done == hash_in(self.of.spec, container) or (done is not None and is_restartable_init(container))
 
     def _mains_are_done(self) -> bool:

@@ -9,7 +9,9 @@ removed long ago. Different on purpose:
 - an init container whose definition changes before initialization is over runs anew, and so does what ran after it.
   Afterwards only sidecars follow their definition, each in place;
 - one that was added among those that are done does not run before the pod begins anew, as if it had run and been
-  removed: that looks the same.
+  removed: that looks the same;
+- a pod that restarts nothing may lose its sandbox with everything in it. In the next sandbox it goes on where the
+  record of ends says that it was (`left_to_run`). Upstream has no such record, and begins anew.
 """
 
 from __future__ import annotations
@@ -60,14 +62,28 @@ class InitActions(msgspec.Struct, frozen=True, kw_only=True):
 
 def compute_init_container_actions(given: DecisionInput) -> InitActions:
     """kuberuntime_container.go, computeInitContainerActions."""
-    containers = given.pod.spec.init_containers
     if has_any_active_regular_container_started(given.pod.spec, given.status):
+        containers = given.pod.spec.init_containers
         return InitActions(actions=(*_sidecars(given, containers), *_moved(given, containers)))
-    begun = [index for index, container in enumerate(containers) if given.inside(container.name) is not None]
+    left = left_to_run(given)
+    begun = [index for index, container in enumerate(left) if given.inside(container.name) is not None]
     if not begun:
-        first = tuple(start_or_wait(given, container) for container in containers[:1])
-        return InitActions(reason="nothing initialized yet" if containers else "", actions=first)
-    return _go_on(given, min(begun[-1], _first_redefined(given)))
+        first = tuple(start_or_wait(given, container) for container in left[:1])
+        return InitActions(reason=_progress(given, left), actions=first)
+    return _go_on(given, left, min(begun[-1], _first_redefined(given, left)))
+
+
+def left_to_run(given: DecisionInput) -> tuple[Container, ...]:
+    """Init containers that the newest sandbox, or the next one, has to see. Sidecars are among them in any case: they
+    have to run beside the rest."""
+    containers = given.pod.spec.init_containers
+    passed = _lost_progress(given).passed
+    return tuple(c for index, c in enumerate(containers) if index >= passed or is_restartable_init(c))
+
+
+def has_failed_for_good(given: DecisionInput) -> bool:
+    """Whether an init container had failed for good in the sandbox of which nothing is left."""
+    return _lost_progress(given).failed
 
 
 def is_init_container_failed(status: RuntimeContainerStatus) -> bool:
@@ -77,9 +93,53 @@ def is_init_container_failed(status: RuntimeContainerStatus) -> bool:
     return status.state is ContainerState.EXITED and status.exit_code != 0
 
 
-def _first_redefined(given: DecisionInput) -> int:
-    """Position of the first that ran and asks for another run; behind the last when there is none."""
+class _LostProgress(msgspec.Struct, frozen=True):
+    """How far initialization came in a sandbox of which nothing is left."""
+
+    passed: int = 0
+    """How many of the pod's init containers are behind it."""
+    failed: bool = False
+    """The next one, for good."""
+
+
+def _lost_progress(given: DecisionInput) -> _LostProgress:
+    """The progress that the record of ends tells, of a pod that restarts nothing. Runs before one that is done may be
+    forgotten; a regular container that ran says that all are. A later attempt of such a pod's sandbox replaces one for
+    the manifest's sake, and everything begins anew."""
     containers = given.pod.spec.init_containers
+    if given.pod.spec.restart_policy != "Never" or given.change.attempt:
+        return _LostProgress()
+    if any(_lost_run(given, container) for container in given.pod.spec.containers):
+        return _LostProgress(len(containers))
+    passed = 0
+    for index, container in enumerate(containers):
+        if is_restartable_init(container) or given.status.newest(container.name) is None:
+            continue
+        lost = _lost_run(given, container)
+        step = _judge_plain(given, container, lost) if lost is not None else _Step()
+        if not step.done:
+            return _LostProgress(passed, step.failed)
+        passed = index + 1
+    return _LostProgress(passed)
+
+
+def _lost_run(given: DecisionInput, container: Container) -> RuntimeContainerStatus | None:
+    """The newest run, if nothing is left of it and of its sandbox."""
+    newest = given.status.newest(container.name)
+    return newest if newest is not None and newest.is_remembered and not given.is_inside(newest) else None
+
+
+def _progress(given: DecisionInput, left: tuple[Container, ...]) -> str:
+    """What is left of initialization, for people; empty when nothing is."""
+    if not left:
+        return ""
+    containers = given.pod.spec.init_containers
+    done = len(containers) - len(left)
+    return f"{done} of {len(containers)} init containers done" if done else "nothing initialized yet"
+
+
+def _first_redefined(given: DecisionInput, containers: tuple[Container, ...]) -> int:
+    """Position of the first that ran and asks for another run; behind the last when there is none."""
     redefined = (index for index, container in enumerate(containers) if _runs_anew(given, container))
     return next(redefined, len(containers))
 
@@ -89,18 +149,18 @@ def _runs_anew(given: DecisionInput, container: Container) -> bool:
     return newest is not None and not is_restartable_init(container) and is_redefined(given, container, newest)
 
 
-def _go_on(given: DecisionInput, position: int) -> InitActions:
+def _go_on(given: DecisionInput, containers: tuple[Container, ...], position: int) -> InitActions:
     """At that container: what is before it is done, what is behind it has not begun or is to begin anew."""
-    containers = given.pod.spec.init_containers
     current = containers[position]
     step = _judge(given, current)
     if step.failed:
         return InitActions(reason=f"init container {current.name} failed for good", failed=True)
     following = containers[position + 1 :]
     next_one = tuple(start_or_wait(given, container) for container in following[:1] if step.done)
-    is_over = step.done and not following
+    total = len(given.pod.spec.init_containers)
+    left = len(containers) - position - step.done
     return InitActions(
-        reason="" if is_over else f"{position + step.done} of {len(containers)} init containers done",
+        reason=f"{total - left} of {total} init containers done" if left else "",
         actions=(*_sidecars(given, containers[:position]), step.action, *next_one),
         resets=_resets(given, following, current.name),
     )

@@ -39,7 +39,12 @@ from workers.compute.container_actions import (
     updates_of,
     waits_of,
 )
-from workers.compute.init_containers import InitActions, compute_init_container_actions
+from workers.compute.init_containers import (
+    InitActions,
+    compute_init_container_actions,
+    has_failed_for_good,
+    left_to_run,
+)
 from workers.compute.kill_spec import ALIVE
 from workers.compute.pruning import (
     dead_containers,
@@ -132,13 +137,14 @@ def _with_new_sandbox(given: DecisionInput) -> PodActions:
     has_run = any(status.newest(container.name) for container in pod.spec.containers)
     if _never_again(given) or (has_run and not wanted):
         return msgspec.structs.replace(kill_only, containers_to_remove=_too_many_on_the_node(given))
-    first = [start_or_wait(given, container) for container in pod.spec.init_containers[:1]]
+    left = left_to_run(given)
+    first = [start_or_wait(given, container) for container in left[:1]]
     others = [] if first else [start_or_wait(given, container) for container in wanted]
     waiting = waits_of(first + others)
     return msgspec.structs.replace(
         kill_only,
         reason=change.reason,
-        init_containers_to_prune=purge_init_containers(pod.spec, status, {wait.name for wait in waiting}),
+        init_containers_to_prune=purge_init_containers(left, status, {wait.name for wait in waiting}),
         create_sandbox=True,
         init_containers_to_start=starts_of(first),
         containers_to_start=starts_of(others),
@@ -153,13 +159,12 @@ def _too_many_on_the_node(given: DecisionInput) -> tuple[RuntimeContainerStatus,
 
 def _never_again(given: DecisionInput) -> bool:
     """A pod that restarts nothing and has begun does not get a second sandbox in place of a lost one. Where nothing is
-    left of it, what has begun does not begin again (`_is_done`), nor do init containers, which go before all else."""
+    left of it, it goes on with what has not begun (`_is_done`, `left_to_run`), unless an init container has failed."""
     if given.pod.spec.restart_policy != "Never" or given.change.redefined:
         return False
     if given.status.sandboxes:
         return given.change.attempt != 0 and bool(given.status.containers)
-    runs = ((container, given.status.newest(container.name)) for container in given.pod.spec.init_containers)
-    return any(run is not None and not is_redefined(given, container, run) for container, run in runs)
+    return has_failed_for_good(given)
 
 
 def _is_done(given: DecisionInput, container: Container) -> bool:

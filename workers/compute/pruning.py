@@ -6,11 +6,12 @@ Upstream leaves the dead to container garbage collection, once a minute, but for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 
 import msgspec
 
 from ipc.api.pod_containers import ContainerKind, every_container, find_container
+from ipc.api.v1.container import Container as ApiContainer
 from ipc.api.v1.pod import PodSpec
 from ipc.kubecontainer.container_gc import dead_to_remove, evict_sandboxes
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
@@ -94,23 +95,25 @@ def empty_sandboxes(given: DecisionInput, removed_ids: Collection[str]) -> tuple
 def prune_init_containers(spec: PodSpec, status: RuntimePodStatus) -> tuple[RuntimeContainerStatus, ...]:
     """Init containers that are over, but for the newest of each name (kuberuntime_container.go,
     pruneInitContainersBeforeStart)."""
-    over = [c for c in _of_init_containers(spec, status) if c.state in (ContainerState.EXITED, ContainerState.UNKNOWN)]
+    dead = (ContainerState.EXITED, ContainerState.UNKNOWN)
+    over = [c for c in _runs_of(spec.init_containers, status) if c.state in dead]
     newest = {c.name: c.id for c in reversed(over)}
     return tuple(c for c in over if c.id != newest[c.name])
 
 
 def purge_init_containers(
-    spec: PodSpec, status: RuntimePodStatus, waiting: Container[str]
+    left: Iterable[ApiContainer], status: RuntimePodStatus, waiting: Container[str]
 ) -> tuple[RuntimeContainerStatus, ...]:
-    """Every init container: the next sandbox begins anew (kuberuntime_container.go, purgeInitContainers).
+    """Every init container that the next sandbox has to see: they begin anew (kuberuntime_container.go,
+    purgeInitContainers).
 
     Not the newest of those names that are ``waiting``: it says how long. Oldest first: the newest left says which
     attempt is next.
     """
-    all_of_them = reversed(_of_init_containers(spec, status))
+    all_of_them = reversed(_runs_of(left, status))
     return tuple(c for c in all_of_them if c.name not in waiting or c is not status.newest(c.name))
 
 
-def _of_init_containers(spec: PodSpec, status: RuntimePodStatus) -> list[RuntimeContainerStatus]:
-    names = {container.name for container in spec.init_containers}
+def _runs_of(containers: Iterable[ApiContainer], status: RuntimePodStatus) -> list[RuntimeContainerStatus]:
+    names = {container.name for container in containers}
     return [container for container in status.containers if container.name in names]

@@ -192,6 +192,88 @@ def test_sidecars_run_beside_regular_containers_that_back_off() -> None:
     assert (outcome(actions)[0], actions.kill_pod) == (["s1"], False)
 
 
+# --- a pod that restarts nothing, of whose sandbox nothing is left -------------------------------------------------
+
+ONE_RUN = initialized_by(container("i1"), sidecar("s1"), container("i2"), sidecar("s2"), restart_policy="Never")
+DONE: dict[str, Any] = {}
+FAILED = {"exit_code": 1}
+EDITED = {"hash": "of another manifest"}
+
+
+def lost(of: Pod, **ends: dict[str, Any]) -> list[RuntimeContainerStatus]:
+    """Ends in a sandbox of which nothing is left, as the record tells them."""
+    return [seen(of, name, EXITED, is_remembered=True, sandbox_id="gone", **end) for name, end in ends.items()]
+
+
+@pytest.mark.parametrize(
+    ("ends", "inits", "forgotten"),
+    [
+        ({"i1": DONE}, ["s1"], []),
+        ({"i1": DONE, "s1": FAILED}, ["s1"], ["s1"]),
+        ({"s1": DONE}, ["i1"], ["s1"]),
+        ({"i2": DONE}, ["s1"], []),
+        ({"i1": DONE, "i2": DONE}, ["s1"], []),
+        ({"i1": DONE | EDITED, "i2": DONE}, ["i1"], ["i2", "i1"]),
+        ({"i1": FAILED | EDITED}, ["i1"], ["i1"]),
+        ({"i1": DONE, "i2": FAILED}, [], []),
+        ({"i1": DONE, "i2": DONE, "main": DONE}, [], []),
+        ({"main": FAILED}, [], []),
+    ],
+)
+def test_in_the_next_sandbox_it_goes_on_where_it_was(
+    ends: dict[str, dict[str, Any]], inits: list[str], forgotten: list[str]
+) -> None:
+    actions = compute(ONE_RUN, *lost(ONE_RUN, **ends), sandboxes=())
+    assert outcome(actions) == (inits, [], [])
+    assert actions.create_sandbox is bool(inits)
+    assert [run.name for run in actions.init_containers_to_prune] == forgotten
+
+
+@pytest.mark.parametrize(("ended", "mains"), [("a", ["b"]), ("b", ["a"]), ("i1", ["a", "b"])])
+def test_without_sidecars_regular_containers_start_with_it(ended: str, mains: list[str]) -> None:
+    of = pod("a", "b", init_containers=(container("i1"),), restart_policy="Never")
+    assert outcome(compute(of, *lost(of, **{ended: DONE}), sandboxes=())) == ([], mains, [])
+
+
+@pytest.mark.parametrize(
+    ("ends", "inside", "expected"),
+    [
+        ({"i1": DONE}, {}, (["s1"], [])),
+        ({"i1": DONE}, {"s1": RUNNING}, (["i2"], [])),
+        ({"i1": DONE, "i2": DONE}, {"s1": RUNNING}, (["s2"], [])),
+        ({"i1": DONE, "i2": DONE}, {"s1": RUNNING, "s2": RUNNING}, ([], ["main"])),
+        ({"i1": DONE}, {"s1": RUNNING, "i2": RUNNING}, ([], [])),
+        ({"i1": DONE}, {"s1": RUNNING, "i2": EXITED}, (["s2"], [])),
+        ({"i1": DONE | EDITED, "i2": DONE}, {"i1": RUNNING}, ([], [])),
+        ({"i1": DONE | EDITED, "i2": DONE}, {"i1": EXITED, "s1": RUNNING}, (["i2"], [])),
+    ],
+)
+def test_in_the_sandbox_that_was_made_then_what_was_done_before_counts(
+    ends: dict[str, dict[str, Any]], inside: dict[str, ContainerState], expected: tuple[list[str], list[str]]
+) -> None:
+    here = [seen(ONE_RUN, name, state, 1) for name, state in inside.items()]
+    actions = compute(ONE_RUN, *lost(ONE_RUN, **ends), *here)
+    assert outcome(actions) == (*expected, [])
+    going = {run.name for run in (*actions.init_containers_to_prune, *actions.containers_to_remove)}
+    assert (going <= inside.keys(), actions.kill_pod) == (True, False), "what is removed is forgotten"
+
+
+@pytest.mark.parametrize(
+    ("policy", "attempt"), [("Always", 0), ("OnFailure", 0), ("Never", 1)], ids=["always", "on failure", "redefined"]
+)
+def test_where_it_begins_anew_nothing_of_before_counts(policy: str, attempt: int) -> None:
+    """A pod that restarts, and one whose manifest asks for another sandbox."""
+    of = initialized_by(container("i1"), container("i2"), restart_policy=policy)
+    actions = compute(of, *lost(of, i1=DONE), sandboxes=(sandbox(of, attempt),))
+    assert outcome(actions) == (["i1"], [], [])
+
+
+def test_what_its_own_policy_tries_again_is_tried_again() -> None:
+    of = initialized_by(container("i1"), container("i2", restart_policy="OnFailure"), restart_policy="Never")
+    actions = compute(of, *lost(of, i1=DONE, i2=FAILED), sandboxes=())
+    assert (outcome(actions), actions.create_sandbox) == ((["i2"], [], []), True)
+
+
 # --- an edited manifest ------------------------------------------------------------------------------------------
 
 

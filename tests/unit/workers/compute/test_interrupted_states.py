@@ -222,6 +222,28 @@ def test_an_edit_at_any_moment_is_carried_out(name: str, changed: str) -> None:
             assert model.outdated() == [], f"edited at call {number}, then {fault}"
 
 
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_a_pod_that_restarts_nothing_and_loses_everything_runs_nothing_twice(ends_first: bool) -> None:
+    """Whatever call was the last one before. Nothing is missing of it, if nothing was under way."""
+    init = (container("i1"), sidecar("s1"), container("i2"), sidecar("s2"))
+    of = pod("a", "b", restart_policy="Never", init_containers=init)
+    exits: Exits = {"i1": ONCE, "i2": ONCE, "a": (0,), "b": (1,)}
+    whole = Model(of, exits)
+    converge(whole)
+    for number in range(1, whole.calls + 1):
+        model = Model(of, exits, {number: Flavour.UNHEARD})
+        while model.calls < number:
+            model.sync()
+            if model.calls < number or ends_first:
+                model.advance()
+        model.lose_everything()
+        converge(model)
+        assert model.is_over, number
+        runs = {name: model.started.count(name) for name in exits}
+        assert max(runs.values()) == 1, (number, model.started)
+        assert not ends_first or min(runs.values()) == 1, (number, model.started)
+
+
 @pytest.mark.parametrize("changed", ["i1", "i2", "i3"])
 def test_an_edited_init_container_of_an_initialized_pod_does_not_run_again(changed: str) -> None:
     of, exits, _ = SCENARIOS["init"]

@@ -188,10 +188,13 @@ def test_of_a_pod_that_restarts_nothing_no_init_container_runs_twice_when_nothin
     wanted = pod("a", init_containers=(container("init"),), restart_policy="Never")
     gone = seen(wanted, "init", ContainerState.EXITED, is_remembered=True, exit_code=exit_code)
     actions = compute(wanted, observed(wanted, gone, sandboxes=()))
-    assert actions.kill_pod
-    assert (actions.create_sandbox, actions.init_containers_to_start) == (False, ())
+    goes_on = exit_code == 0
+    assert (actions.kill_pod, actions.create_sandbox, actions.init_containers_to_start) == (True, goes_on, ())
+    assert actions.containers_to_start == ((start("a"),) if goes_on else ())
+    assert actions.init_containers_to_prune == (), "what is removed is forgotten"
     edited = msgspec.structs.replace(gone, hash="of another manifest")
-    assert compute(wanted, observed(wanted, edited, sandboxes=())).create_sandbox, "another one is wanted now"
+    again = compute(wanted, observed(wanted, edited, sandboxes=()))
+    assert [each.name for each in again.init_containers_to_start] == ["init"], "another one is wanted now"
 
 
 @pytest.mark.parametrize("ended", [("a",), ("a", "b")])
