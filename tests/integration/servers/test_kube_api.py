@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -326,6 +328,42 @@ async def test_killed_and_started_again(server: KubeApiServer, admin: Client) ->
     await server.start()
     assert server.url == url
     assert (await admin.ask("GET", "/version"))[1]["gitVersion"] == "v1.36.2"
+
+
+async def test_the_end_waits_for_no_client_that_owes_its_end_of_tls() -> None:
+    async with asyncio.timeout(DEADLINE_S / 3), KubeApiServer() as server:
+        with await connected_over_tls(server) as wire:
+            await server.stop()
+            await read_to_the_end(wire)
+
+
+async def connected_over_tls(server: KubeApiServer) -> socket.socket:
+    """The socket of a client that has shaken hands, and from then on answers nothing of TLS."""
+    loop = asyncio.get_running_loop()
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing)
+    wire = socket.socket()
+    wire.setblocking(False)
+    await loop.sock_connect(wire, server.address)
+    while True:
+        try:
+            client.do_handshake()
+        except ssl.SSLWantReadError:
+            await loop.sock_sendall(wire, outgoing.read())
+            incoming.write(await loop.sock_recv(wire, 65536))
+        else:
+            await loop.sock_sendall(wire, outgoing.read())
+            await loop.sock_recv(wire, 65536)  # the server's tickets: it has shaken hands, too
+            return wire
+
+
+async def read_to_the_end(wire: socket.socket) -> None:
+    """Reads until the other side has closed or reset the connection."""
+    with suppress(ConnectionResetError):
+        while await asyncio.get_running_loop().sock_recv(wire, 65536):
+            pass
 
 
 def test_kubeconfig(tmp_path: Path) -> None:

@@ -102,6 +102,11 @@ class KubeApiServer:
         """As if it were killed: connections end, new ones are refused."""
         if self._runner is not None:
             self._break_watches()
+            if isinstance(self._runner.server, web.Server):
+                for connection in self._runner.server.connections:
+                    # A close would wait for the client's end of TLS, up to 30 s, beyond the end of this loop.
+                    if connection.transport is not None:
+                        connection.transport.abort()
             await self._runner.cleanup()
             self._runner = None
 
