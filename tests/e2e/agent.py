@@ -24,7 +24,9 @@ from tests.support.deep_trees import remove_deep
 from tests.support.podman_service import PATIENCE, podman_settings, wait_until
 
 Json = dict[str, Any]
+Process = subprocess.Popen[bytes] | warm_commands.Started
 
+ROOTLET: Final = "rootlet"
 START_DEADLINE_S: Final = 30.0
 DEADLINE_S: Final = 45.0
 STOP_DEADLINE_S: Final = 60.0 * PATIENCE
@@ -119,9 +121,13 @@ class Agent:
         self.socket = Path(self.settings["adminSocket"])
         self.state = Path(self.settings["stateDir"])
         self.memory = Path(self.settings["memoryDir"])
-        self.program: tuple[str, ...] = ("rootlet",)
+        self.program: tuple[str, ...] = (ROOTLET,)
         """Command that is run as the agent."""
-        self._process: subprocess.Popen[bytes] | None = None
+        self.is_warm = False
+        """Whether `rootlet` is run in a fork of a process that has imported everything."""
+        self._process: Process | None = None
+        self._sessions: dict[int, float] = {}
+        """Leaders of the sessions of those forks, and when each was created: its environment cannot be read."""
 
     # --- life ---
 
@@ -130,12 +136,19 @@ class Agent:
         self.settings |= changes
         self.config.write_text(yaml.safe_dump(self.settings))
 
-    def spawn(self) -> subprocess.Popen[bytes]:
+    def spawn(self) -> Process:
         """Run `rootlet run`, whatever becomes of it. It dies with the test session, whatever ends that."""
-        with self.log.open("ab") as log:
+        arguments = ["run", "--config", str(self.config)]
+        environment = {**os.environ, **self.environment, MARK: self.instance}
+        with self.log.open("ab", buffering=0) as log:
+            if self.is_warm and self.program == (ROOTLET,):
+                started = warm_commands.start_agent(arguments, environment, log)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    self._sessions[started.pid] = psutil.Process(started.pid).create_time()
+                return started
             return subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", *self.program, "run", "--config", str(self.config)],
-                env={**os.environ, **self.environment, MARK: self.instance},
+                ["setpriv", "--pdeathsig", "TERM", *self.program, *arguments],
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -168,7 +181,7 @@ class Agent:
         return about["runtimeHealthy"] and all(worker["state"] == "Running" for worker in workers.values())
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> Process:
         assert self._process is not None, "the agent was not started"
         return self._process
 
@@ -406,7 +419,24 @@ class Agent:
 
     def marked_processes(self) -> list[psutil.Process]:
         """Every process that stems from the agent and is not part of a pod."""
-        return [process for process in psutil.process_iter() if _is_marked(process, self.instance)]
+        return [process for process in psutil.process_iter() if self._is_marked(process)]
+
+    def _is_marked(self, process: psutil.Process) -> bool:
+        try:
+            is_ours = process.environ().get(MARK) == self.instance or self._is_of_session(process)
+            return is_ours and not _belongs_to_pod(process)
+        except (psutil.AccessDenied, psutil.NoSuchProcess, ProcessLookupError):
+            return False  # another user's, or gone
+
+    def _is_of_session(self, process: psutil.Process) -> bool:
+        """Of a session that a fork leads, or has led until it ended."""
+        leader = os.getsid(process.pid)
+        if leader not in self._sessions:
+            return False
+        try:
+            return psutil.Process(leader).create_time() == self._sessions[leader]
+        except psutil.NoSuchProcess:
+            return True
 
     def house(self) -> House:
         """Possessions of the agent now. Names only: pids change."""
@@ -476,13 +506,6 @@ def container_status(pod: Mapping[str, Any], name: str = "main") -> Json:
 
 def restart_count(pod: Mapping[str, Any], name: str = "main") -> int:
     return int(container_status(pod, name).get("restartCount", 0))
-
-
-def _is_marked(process: psutil.Process, instance: str) -> bool:
-    try:
-        return process.environ().get(MARK) == instance and not _belongs_to_pod(process)
-    except (psutil.AccessDenied, psutil.NoSuchProcess):
-        return False  # another user's, or gone
 
 
 def _is_monitor(process: psutil.Process, directory: str) -> bool:

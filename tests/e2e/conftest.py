@@ -27,6 +27,7 @@ def _agents(service: PodmanService) -> Iterator[NewAgent]:
 
         def new_agent(**changes: Any) -> Agent:
             agent = Agent(service.new_instance(), changes)
+            agent.is_warm = True
             stack.callback(agent.close)
             stack.callback(lambda: print(agent.story()))
             return agent

@@ -1,15 +1,16 @@
-"""Commands of the command line, each in a fork of one process that has imported them: ``python -m
+"""Commands and agents, each in a fork of a process that has imported what they need: ``python -m
 tests.support.warm_commands`` with a socket as its standard input is that process.
 
 An interpreter that imports what a command needs takes 0.14 s of CPU, and end-to-end tests run a thousand commands; a
-fork takes a tenth of that. What a fork runs is the entry point, with its own arguments, environment, directory and
-files, up to its exit code.
+fork takes a tenth of that. The processes of an agent import for 1.2 s of CPU, and there are 200 agents. What a fork
+runs is the entry point, with its own arguments, environment, directory and files, up to its exit code.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -24,20 +25,61 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ipc.host.clock import monotonic
+from ipc.process.prctl import set_parent_death_signal
 
-PACKAGES: Final = ("supervisor.cli", "supervisor.client")
-"""Imported with all their modules."""
+COMMANDS: Final = ("supervisor.cli", "supervisor.client")
+AGENT: Final = ("ipc", "supervisor", "workers")
+"""Packages that are imported with all their modules, for commands and for agents."""
 MAX_REQUEST_BYTES: Final = 128 << 10
 END_S: Final = 20.0
+MAX_DESCRIPTOR: Final = 2**31 - 1
 STATUS: Final = struct.Struct("=i")
 """First the process's id, then what `os.waitpid` says of its end."""
+
+
+class Started:
+    """A program that runs, with what the tests use of `subprocess.Popen`."""
+
+    def __init__(self, pid: int, told: FileIO) -> None:
+        """``told``: where its end is told."""
+        self.pid = pid
+        self.returncode: int | None = None
+        self._told = told
+
+    def poll(self) -> int | None:
+        """Its exit code once it has ended, as `subprocess` has it."""
+        if self.returncode is None and select.select([self._told], (), (), 0)[0]:
+            self._take_end()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises subprocess.TimeoutExpired after so many seconds."""
+        if self.returncode is None:
+            if not select.select([self._told], (), (), timeout)[0]:
+                raise subprocess.TimeoutExpired("rootlet run", timeout or 0.0)
+            self._take_end()
+        assert self.returncode is not None, "it was taken"
+        return self.returncode
+
+    def send_signal(self, signum: int) -> None:
+        """None to one that has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signum)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _take_end(self) -> None:
+        with self._told:
+            (status,) = STATUS.unpack(self._told.read(STATUS.size))
+        self.returncode = os.waitstatus_to_exitcode(status)
 
 
 class Ended(NamedTuple):
@@ -49,11 +91,11 @@ class Ended(NamedTuple):
 
 
 @cache
-def _server() -> socket.socket:
-    """The end at which commands are asked for. The process ends when ours does, whatever ends that."""
+def _server(packages: tuple[str, ...]) -> socket.socket:
+    """The end at which a process that has imported these is asked. It ends when ours does, whatever ends that."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        command = [sys.executable, "-m", __name__]
+        command = [sys.executable, "-m", __name__, *packages]
         process = subprocess.Popen(command, stdin=theirs.fileno(), cwd=Path(__file__).parents[2])
 
     def end() -> None:
@@ -66,14 +108,9 @@ def _server() -> socket.socket:
 
 def run(arguments: Sequence[str], stdin: str, deadline_s: float) -> Ended:
     """Output of `rootlet` with these arguments. Raises subprocess.TimeoutExpired once it was killed for its time."""
-    request = {"arguments": list(arguments), "environment": dict(os.environ), "directory": os.getcwd()}
     with contextlib.ExitStack() as stack:
         given, out, err, told = (_Pipe(stack) for _ in range(4))
-        files = [given.read, out.write, err.write, told.write]
-        socket.send_fds(_server(), [json.dumps(request).encode()], [file.fileno() for file in files])
-        for file in files:
-            file.close()
-        (pid,) = STATUS.unpack(told.read.read(STATUS.size))
+        pid = _ask(COMMANDS, arguments, os.environ, [given.read, out.write, err.write], told)
         feeder = threading.Thread(target=_feed, args=(given.write, stdin.encode()))
         feeder.start()
         try:
@@ -87,11 +124,39 @@ def run(arguments: Sequence[str], stdin: str, deadline_s: float) -> Ended:
         return Ended(os.waitstatus_to_exitcode(status), texts[0].decode(), texts[1].decode())
 
 
+def start_agent(arguments: Sequence[str], environment: Mapping[str, str], log: FileIO) -> Started:
+    """`rootlet` with these arguments, as the leader of a session that says everything to ``log``. It gets SIGTERM when
+    the tests end, whatever ends them."""
+    with contextlib.ExitStack() as stack:
+        nothing = stack.enter_context(FileIO(os.devnull, "rb"))
+        told = _Pipe(stack)
+        pid = _ask(AGENT, arguments, environment, [nothing, log, log], told)
+        stack.pop_all()  # what reads its end stays
+    return Started(pid, told.read)
+
+
 class _Pipe:
     def __init__(self, stack: contextlib.ExitStack) -> None:
         read, write = os.pipe()
         self.read = stack.enter_context(FileIO(read, "rb"))
         self.write = stack.enter_context(FileIO(write, "wb"))
+
+
+def _ask(
+    packages: tuple[str, ...],
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    files: Sequence[FileIO],
+    told: _Pipe,
+) -> int:
+    """The process's id. ``files``: its input, output and errors, closed here; ``told`` gets how it ends."""
+    request = {"arguments": list(arguments), "environment": dict(environment), "directory": os.getcwd()}
+    sent = [*files, told.write]
+    socket.send_fds(_server(packages), [json.dumps(request).encode()], [file.fileno() for file in sent])
+    for file in sent:
+        file.close()
+    (pid,) = STATUS.unpack(told.read.read(STATUS.size))
+    return int(pid)
 
 
 def _feed(pipe: FileIO, data: bytes) -> None:
@@ -122,11 +187,13 @@ def _read_all(pipes: Sequence[FileIO], end_at: float) -> list[bytes]:
 # --- the process that forks ---
 
 
-def main() -> int:
+def main(packages: Sequence[str]) -> int:
     """Fork for each request, until nobody is left who asks."""
-    for package in PACKAGES:
+    for package in packages:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(module.name)
+    gc.freeze()
+    server = os.getpid()
     asked = socket.socket(fileno=os.dup(0))
     listening = asked.fileno()
     woken, wake = os.pipe()
@@ -146,6 +213,9 @@ def main() -> int:
                 return 0
             pid = os.fork()
             if not pid:
+                if packages == list(AGENT):
+                    os.setsid()
+                    set_parent_death_signal(signal.SIGTERM, server)
                 _become(json.loads(data), files)
             os.write(files[-1], STATUS.pack(pid))
             running[pid] = files.pop()
@@ -170,7 +240,7 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number, file in enumerate(files[:3]):
             os.dup2(file, number)
-        os.closerange(3, max(files) + 1)
+        os.closerange(3, MAX_DESCRIPTOR)
         sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
         sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
         Path("/proc/self/comm").write_text("rootlet")  # who asks is told by this name
@@ -187,4 +257,4 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
