@@ -16,7 +16,6 @@ from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.pod_worker import ObjectsRead, WorkType
 from ipc.podobjects.cluster_values import NO_VALUES
-from supervisor.desired.incomplete_pods import IncompletePods
 from supervisor.desired.volume_updates import VolumeUpdates
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import ObjectStore
@@ -39,7 +38,6 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
     _volumes: VolumeUpdates
     _known: KnownPods
     _delivery: ObjectDelivery
-    _incomplete: IncompletePods
     _statuses: StatusManager
     _tracking: PodTracking
     _announcer: Announcer
@@ -94,7 +92,7 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
     def on_pods_incomplete(self, told: PodsIncomplete, now: Instant) -> None:
         """A sync that waits for what its pod refers to gets it when it was read; a pod whose sync has not waited so
         long is synced again."""
-        for uid in self._incomplete.tell(told.uids):
+        for uid in self._completed(told.uids):
             state = self._pod_table.get(uid)
             if state is None or state.lifecycle.phase is not WorkType.SYNC:
                 continue
@@ -103,6 +101,16 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
             else:
                 objects = self._delivery.load_anew(state)
                 self._out.send(flight.slot, ObjectsRead(uid=uid, generation=flight.generation, objects=objects))
+
+    def _completed(self, incomplete: frozenset[str]) -> list[str]:
+        """Note which pods are incomplete now. UIDs of those that are so no more, in order."""
+        complete = sorted(uid for uid, parts in self._known.items() if parts.is_incomplete and uid not in incomplete)
+        for uid in incomplete:
+            self._known.of(uid).is_incomplete = True
+        for uid in complete:
+            self._known.of(uid).is_incomplete = False
+            self._known.tidy(uid)
+        return complete
 
     def sources_ready(self, now: Instant) -> None:
         """Objects that are missing now do not exist: pods that refer to them are synced, and may go on without."""
@@ -122,5 +130,5 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
         for state in states:
             if self._statuses.status(state.uid) is not None:
                 self._announcer.report(state, now)
-            if state.lifecycle.phase is WorkType.SYNC and state.uid not in self._incomplete:
+            if state.lifecycle.phase is WorkType.SYNC and not state.parts.is_incomplete:
                 self._tracking.resync(state)

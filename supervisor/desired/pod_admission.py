@@ -40,6 +40,7 @@ from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKill, PodKills
 from supervisor.pods.cache import PodCache
+from supervisor.pods.parts import KnownPods, Preemption
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.manifests import created_at, pod_key
@@ -59,6 +60,7 @@ class PodAdmission(msgspec.Struct, eq=False):
     """Decides on pods, ends those that give way, and knows who waits for their end."""
 
     _node: ThisNode
+    _known: KnownPods
     _active_pods: ActivePods
     _pod_table: PodTable
     _cache: PodCache
@@ -70,16 +72,12 @@ class PodAdmission(msgspec.Struct, eq=False):
     _shutdown: NodeShutdown
     _resizes: Resizes
     _announcer: Announcer
-    _victims: set[str] = set()
-    """UIDs of pods that were preempted and have not ended."""
-    _waiting: dict[str, set[str]] = {}
-    """UID to those of the victims that the pod waits for."""
     _unwarned: list[PodRecord] = []
     """Pods of a batch whose fields were not reported on when they came."""
 
-    def is_waiting(self, uid: str) -> bool:
+    def is_waiting(self, state: PodRecord) -> bool:
         """Whether the room that the pod was admitted to is not free yet, or it may have to end with the node."""
-        return uid in self._waiting or self._shutdown.holds(uid)
+        return bool(state.parts.preemption.victims) or self._shutdown.holds(state)
 
     def admit(self, pod: Pod) -> Rejected | None:
         """Admission of an edit; None: it is admitted. Nobody gives way to it. Beside every pod of which something is
@@ -144,20 +142,19 @@ class PodAdmission(msgspec.Struct, eq=False):
         if not is_running and (problem := pressure_problem(pod, self._node.view.pressures)):
             return Rejected(*problem)
         rejected = self.admit(pod)
-        if rejected is None or not (self._victims or is_critical(pod)):
+        if rejected is None or not (is_critical(pod) or self._victims()):
             return rejected
         try:
             return self._admit_in_freed_room(pod, now)
         except Exception as error:
             return _unexpected(pod, error)
 
-    def begins_after_all(self, uid: str, now: Instant) -> None:
+    def begins_after_all(self, state: PodRecord, now: Instant) -> None:
         """A pod that came while an interrupted shutdown was looked into, which is called off now: nobody has asked then
         whether the node is short of something."""
-        state = self._pod_table.get(uid)
-        if state is None or state.pod is None or not state.lifecycle.active or self._statuses.is_rejected(uid):
+        if state.pod is None or not state.lifecycle.active or self._statuses.is_rejected(state.uid):
             return
-        is_running = self._cache.get(uid).is_running()
+        is_running = self._cache.get(state.uid).is_running()
         if not is_running and (problem := pressure_problem(state.pod, self._node.view.pressures)):
             self._kills.reject(state, Rejected(*problem), now)
             self._announcer.report(state, now)
@@ -168,7 +165,7 @@ class PodAdmission(msgspec.Struct, eq=False):
         if problem := self._devices.problem(pod, self._active_pods.inactive):  # for want of a device nobody gives way
             return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
         found = verdict(
-            pod, self._active_pods.beside(pod, self._victims), self._node.view.settings, self._node.view.resources
+            pod, self._active_pods.beside(pod, self._victims()), self._node.view.settings, self._node.view.resources
         )
         if found.rejections or found.shortages:
             active = (state.pod for state in self._pod_table if state.pod and self._may_give_way(state))
@@ -176,15 +173,19 @@ class PodAdmission(msgspec.Struct, eq=False):
             if isinstance(victims, Rejected):
                 return victims
             self._preempt(pod, {victim.metadata.uid for victim in victims}, found, now)
-        self._waiting[pod.metadata.uid] = set(self._victims)
+        self._known.of(pod.metadata.uid).preemption = Preemption(victims=self._victims())
         return None
+
+    def _victims(self) -> frozenset[str]:
+        """UIDs of the pods that were preempted and have not ended."""
+        return frozenset(state.uid for state in self._pod_table if state.parts.preemption.is_victim)
 
     def _preempt(self, pod: Pod, victims: set[str], found: Verdict, now: Instant) -> None:
         kill = PodKill(failure=PREEMPTED, event=event_reasons.PREEMPTING)
-        self._victims |= victims
         for uid in sorted(victims):
             _count_preemption(found.shortages[0].resource)
             if (state := self._pod_table.get(uid)) is not None:
+                self._gives_way(state, is_victim=True)
                 self._kills.kill(state, kill, now, functools.partial(self._has_ended, uid))
         self._announcer.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
 
@@ -192,18 +193,24 @@ class PodAdmission(msgspec.Struct, eq=False):
         """End a pod that an agent before this one has evicted or preempted. It takes no place from others, but whoever
         gets its room waits for its end: something of it may run still."""
         self._usage.put(pod)
-        self._victims.add(state.uid)
+        self._gives_way(state, is_victim=True)
         kill = PodKill(failure=why, grace_period_s=RESTORED_GRACE_PERIOD_S, tells_delay=False)
         self._kills.kill(state, kill, now, functools.partial(self._has_ended, state.uid))
 
     def _has_ended(self, victim: str, _in_time: bool, _now: Instant) -> None:
         """One that takes too long is not waited for, as upstream."""
-        self._victims.discard(victim)
-        for uid, victims in list(self._waiting.items()):
-            victims.discard(victim)
-            if not victims:
-                del self._waiting[uid]
-                self._pod_table.touch((uid,))
+        if (state := self._pod_table.get(victim)) is not None:
+            self._gives_way(state, is_victim=False)
+        for waiting in self._pod_table:
+            preemption = waiting.parts.preemption
+            if victim in preemption.victims:
+                left = preemption.victims - {victim}
+                waiting.parts.preemption = msgspec.structs.replace(preemption, victims=left)
+                if not left:
+                    self._pod_table.touch((waiting.uid,))
+
+    def _gives_way(self, state: PodRecord, *, is_victim: bool) -> None:
+        state.parts.preemption = msgspec.structs.replace(state.parts.preemption, is_victim=is_victim)
 
     def _may_give_way(self, state: PodRecord) -> bool:
         return (

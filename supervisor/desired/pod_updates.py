@@ -16,7 +16,6 @@ from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import WorkType
 from ipc.metrics import kubelet as metrics
@@ -31,6 +30,7 @@ from supervisor.podcontrol.pod_stop import PodStop
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.cache import PodCache
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
@@ -49,6 +49,7 @@ NOT_UPDATED = "update refused, the pod stays as it was"
 class PodUpdates(msgspec.Struct, eq=False):
     """Begins to track pods, changes and terminates them."""
 
+    _known: KnownPods
     _pod_table: PodTable
     _cache: PodCache
     _statuses: StatusManager
@@ -62,8 +63,6 @@ class PodUpdates(msgspec.Struct, eq=False):
     _tracking: PodTracking
     _announcer: Announcer
     _out: CommandBuffer
-    _evicted: dict[str, PodFailure] = {}
-    """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
 
     # --- the sources ---------------------------------------------------------------------------------------------
 
@@ -80,7 +79,7 @@ class PodUpdates(msgspec.Struct, eq=False):
         self._announcer.report_batch(now)
 
     def _turn(self, pod: Pod) -> tuple[bool, tuple[int, float]]:
-        return pod.metadata.uid not in self._evicted, admission_order(pod)
+        return self._known.find(pod.metadata.uid).evicted_before is None, admission_order(pod)
 
     def _add(self, pod: Pod, update: PodUpdate, now: Instant) -> None:
         self.add(pod, update.source, now, hurries=update.hurries)
@@ -88,8 +87,9 @@ class PodUpdates(msgspec.Struct, eq=False):
     def add(self, pod: Pod, source: str, now: Instant, *, hurries: bool = False) -> None:
         """HandlePodAdditions: admission, then a lifecycle; a pod of that UID that still goes down ends first."""
         uid = pod.metadata.uid
-        self._removals.withdraw(uid)
         state = self._pod_table.get(uid)
+        if state is not None:
+            self._removals.withdraw(state)
         if state is not None and not state.lifecycle.removed:
             self._change(state, pod, source, now)
         elif state is not None:
@@ -105,8 +105,10 @@ class PodUpdates(msgspec.Struct, eq=False):
         if stated.status.phase in TERMINAL_PHASES or stated.metadata.deletion_timestamp is not None:
             self._begin_going_down(pod, stated, source, now)
             return
-        if evicted := self._evicted.pop(pod.metadata.uid, None):
-            self._admission.evicted_before(self._track(pod, source), pod, evicted, now)
+        if (evicted := self._known.find(pod.metadata.uid).evicted_before) is not None:
+            state = self._track(pod, source)
+            state.parts.evicted_before = None
+            self._admission.evicted_before(state, pod, evicted, now)
             return
         rejected = self._admission.admit_new(pod, now)
         state = self._track(pod, source)
@@ -190,7 +192,7 @@ class PodUpdates(msgspec.Struct, eq=False):
         if state is None:
             return
         state.drop_successor()
-        self._removals.remove(state.uid, pod.metadata.deletion_grace_period_seconds, now)
+        self._removals.remove(state, pod.metadata.deletion_grace_period_seconds, now)
 
     def _delete(self, pod: Pod, update: PodUpdate, now: Instant) -> None:
         """The source wants the pod ended, and keeps it until it has ended. That is no conclusion from what a source
@@ -223,26 +225,23 @@ class PodUpdates(msgspec.Struct, eq=False):
             self._out.cancel_sync(state)
         self._pod_table.touch((state.uid,))
 
-    def sources_ready(self, now: Instant) -> None:
-        """Every configured source was read completely once."""
-        self._evicted = {}
-
     # --- evictions -----------------------------------------------------------------------------------------------
 
     def on_evictions_restored(self, restored: EvictionsRestored, now: Instant) -> None:
         """Pods that were evicted do not run again when a source states them anew."""
-        self._evicted = dict(restored.failures)
+        for uid, failure in restored.failures.items():
+            self._known.of(uid).evicted_before = failure
 
     def on_shutdown_called_off(self, off: NodeShutdownCalledOff, now: Instant) -> None:
         """Pods that have ended with the node, or were not admitted meanwhile, begin anew; but for those of which a
         source has said that they go."""
-        newcomers = self._shutdown.newcomers
+        newcomers = self._shutdown.newcomers() if self._shutdown.is_gathering else []
         if not self._shutdown.call_off(off.cause):
             return
-        for uid in newcomers:
-            self._admission.begins_after_all(uid, now)
+        for state in newcomers:
+            self._admission.begins_after_all(state, now)
         for state in list(self._pod_table):
-            is_wanted = not state.lifecycle.removed and state.uid not in self._removals
+            is_wanted = not state.lifecycle.removed and state.parts.removal is None
             if state.stated is not None and is_wanted and self._shutdown.is_cause(state):
                 state.succeed(state.stated, state.source)
                 self._removals.terminate(state, None, now)

@@ -7,7 +7,6 @@ import random
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
 from supervisor.desired.claim_holders import ClaimHolders
-from supervisor.desired.incomplete_pods import IncompletePods
 from supervisor.desired.object_updates import ObjectUpdates
 from supervisor.desired.orphans import Orphans
 from supervisor.desired.pod_admission import PodAdmission
@@ -71,7 +70,6 @@ class Owners:
         self.cache = self.observation_requests.cache
         self.queue = WorkQueue(self.known)
         self.objects = ObjectStore()
-        self.incomplete = IncompletePods()
         self.pulls = ImagePulls(pull_limits(settings))
         self.probes = ProbeManager(self.known)
         self.allocations = AllocationManager(self.known)
@@ -86,7 +84,7 @@ class Reports:
     def __init__(self, o: Owners, host_ips: tuple[str, ...], node: ThisNode, out: CommandBuffer) -> None:
         settings, controllers = node.view.settings, node.view.resources.controllers
         self.texts = PodTexts(o.pod_table, o.objects)
-        self.statuses = StatusManager(settings, host_ips, self.texts, o.pod_table, o.allocations, controllers)
+        self.statuses = StatusManager(settings, host_ips, self.texts, o.known, o.pod_table, o.allocations, controllers)
         self.announcer = Announcer(self.statuses, o.probes, o.cache, out)
         self.waits = HeldUpPods()
         self.pauses = PodPauses(o.pod_table, o.cache, self.statuses, self.announcer, out)
@@ -105,12 +103,13 @@ class DesiredHandlers:
         self.removals = PodRemovals(table, cache, o.poison_pods, announcer, out)
         self.stop = PodStop(node, table, cache, self.removals, out)
         self.orphans = Orphans(table, cache, r.tracking, self.removals, self.stop, announcer)
-        self.shutdown = NodeShutdown(node, table, cache, statuses, kills, announcer, out)
+        self.shutdown = NodeShutdown(node, o.known, table, cache, statuses, kills, announcer, out)
         self.resizes = Resizes(
             node, table, cache, o.allocations, o.usage, active_pods, self.removals, r.tracking, announcer
         )
         self.admission = PodAdmission(
             node,
+            o.known,
             active_pods,
             table,
             cache,
@@ -124,6 +123,7 @@ class DesiredHandlers:
             announcer,
         )
         self.updates = PodUpdates(
+            o.known,
             table,
             cache,
             statuses,
@@ -142,7 +142,7 @@ class DesiredHandlers:
         self.volumes = VolumeUpdates(node, table, o.known, holders, announcer, out)
         self.delivery = ObjectDelivery(o.objects, self.volumes.claims_of, self.volumes.cluster_values)
         self.objects = ObjectUpdates(
-            table, o.objects, self.volumes, o.known, self.delivery, o.incomplete, statuses, r.tracking, announcer, out
+            table, o.objects, self.volumes, o.known, self.delivery, statuses, r.tracking, announcer, out
         )
         self.container_restarts = ContainerRestarts(o.restarts, table, cache, announcer)
 
@@ -256,7 +256,6 @@ def _dispatcher(
         o.ended,
         o.poison_pods,
         r.pauses,
-        o.incomplete,
         wanted.volumes.controller,
     )
     return Dispatcher(

@@ -147,7 +147,6 @@ def _dispatch_table(
     sources_ready = _in_turn(
         wanted.removals.sources_ready,
         wanted.shutdown.sources_ready,
-        wanted.updates.sources_ready,
         lambda _: wanted.resizes.wake(),
         lambda _: owners.known.forget_unwanted(),
         wanted.objects.sources_ready,

@@ -42,7 +42,7 @@ class PodSteps(msgspec.Struct, frozen=True, eq=False):
             is_in_flight=lifecycle.in_flight is not None,
             is_at_rest=lifecycle.at_rest,
             has_fresh_view=entry is not None,
-            lacks_admission=self._admission.is_waiting(uid),
+            lacks_admission=self._admission.is_waiting(state),
             lacks_devices=self._devices.is_waiting(uid),
             is_paused=self._pauses.holds_back(state),
             has_worker=self._out.is_up(state.slot),

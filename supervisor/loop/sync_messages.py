@@ -7,7 +7,6 @@ import msgspec
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import Freeze, SyncPod, WorkType
 from ipc.podobjects.config_objects import ConfigObjects
-from supervisor.desired.incomplete_pods import IncompletePods
 from supervisor.managers.allocation import IN_PROGRESS, AllocationManager
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.probe_manager import ProbeManager
@@ -38,7 +37,6 @@ class SyncMessages(msgspec.Struct, frozen=True, eq=False):
     _ended: EndedContainers
     _poison_pods: PoisonPods
     _pauses: PodPauses
-    _incomplete: IncompletePods
     _bindings: PersistentVolumeController
 
     def dispatch(
@@ -83,7 +81,7 @@ class SyncMessages(msgspec.Struct, frozen=True, eq=False):
             probe_results=dict(self._probes.results(state.uid)),
             evicted=self._statuses.eviction(state.uid),
             objects=objects,
-            awaits=flight.kind is WorkType.SYNC and state.uid in self._incomplete,
+            awaits=flight.kind is WorkType.SYNC and state.parts.is_incomplete,
             actuated=dict(self._allocations.actuated(state.uid)),
             devices=self._devices.given(state.uid),
             known_devices=self._devices.known(state.pod),

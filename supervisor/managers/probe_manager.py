@@ -19,7 +19,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
 from supervisor.pods.cache import CacheEntry
-from supervisor.pods.parts import NO_RESULTS, KnownPods
+from supervisor.pods.parts import NO_RESULTS, NOT_PROBED, KnownPods, Probing
 from supervisor.pods.record import PodRecord
 from supervisor.protocol.commands import Send
 
@@ -27,65 +27,11 @@ Results = Mapping[str, ProbeResults]
 Sends = tuple[Send, ...]
 
 
-class _Prober:
-    """The worker that probes one pod."""
-
-    def __init__(self) -> None:
-        self._worker: int | None = None
-        """Slot of the worker that probes it."""
-        self._sent: ProbePod | None = None
-        """Command that the worker was sent last, without results."""
-        self._running: tuple[str, ...] = ()
-        """Ids of the containers that ran then."""
-        self._leaving: int | None = None
-        """Slot of the worker that was told to stop and has not said that it has."""
-
-    @property
-    def is_leaving(self) -> bool:
-        """Whether its last worker has not stopped yet."""
-        return self._leaving is not None
-
-    def is_elsewhere(self, slot: int) -> bool:
-        """Whether another worker than that one probes the pod."""
-        return self._worker not in (None, slot)
-
-    def probe(self, slot: int, wanted: ProbePod, running: tuple[str, ...], results: dict[str, ProbeResults]) -> Sends:
-        """The worker in that slot probes it as ``wanted`` from now on; the messages that takes."""
-        before, self._running = self._running, running
-        if self._sent != wanted:
-            self._worker, self._sent = slot, wanted
-            return (Send(slot, msgspec.structs.replace(wanted, probe_results=results)),)
-        if running != before:
-            return (Send(slot, ContainersChanged(uid=wanted.uid, probe_results=results)),)
-        return ()
-
-    def leave(self, uid: str) -> Sends:
-        """End the probing of the pod by its worker; the message that takes."""
-        if self._worker is None:
-            return ()
-        self._leaving, self._worker, self._sent = self._worker, None, None
-        return (Send(self._leaving, StopProbing(uid=uid)),)
-
-    def stopped(self) -> None:
-        """Note that the pod's last worker has stopped."""
-        self._leaving = None
-
-    def down(self, slot: int) -> bool:
-        """Forget a worker that is gone; whether the pod has waited for it to stop."""
-        if self._worker == slot:
-            self._worker, self._sent = None, None
-        waited = self._leaving == slot
-        if waited:
-            self._leaving = None
-        return waited
-
-
 class ProbeManager:
-    """Owns the probers of all pods that have probes, and the results of their probes."""
+    """Owns which worker probes each pod, and the results of the probes."""
 
     def __init__(self, known: KnownPods) -> None:
         self._known = known
-        self._probers: dict[str, _Prober] = {}
         self._restored: dict[str, ProbeResults] = {}
         """Results that an earlier agent has kept, by container id, until their containers are found."""
 
@@ -136,7 +82,7 @@ class ProbeManager:
 
     def concerns(self, state: PodRecord) -> bool:
         """Whether the pod is to be probed, or is by now: for every other one `reconcile` has no message."""
-        return state.is_probed or state.uid in self._probers
+        return state.is_probed or state.parts.probing is not NOT_PROBED
 
     def reconcile(
         self,
@@ -150,29 +96,70 @@ class ProbeManager:
         """The messages that are needed so that the pod is probed as it is now; none for most. ``entry``: its newest
         view. A pod that is left alone is not probed for now; the results of its probes go on to count."""
         wanted = None if has_ended or is_left_alone else _wanted(state, entry)
-        prober = self._probers.get(state.uid)
-        if prober is None:
-            if wanted is None:
-                return ()
-            prober = self._probers[state.uid] = _Prober()
-        stop = prober.leave(state.uid) if wanted is None or prober.is_elsewhere(state.slot) else ()
-        if wanted is None or prober.is_leaving or not is_up(state.slot):
+        probing = state.parts.probing
+        stop: Sends = ()
+        if probing is NOT_PROBED and wanted is None:
+            return ()
+        if wanted is None or probing.worker not in (None, state.slot):
+            probing, stop = _left(state.uid, probing)
+        if wanted is None or probing.leaving is not None or not is_up(state.slot):
+            state.parts.probing = probing
             return stop
-        return prober.probe(state.slot, wanted, _running(entry), dict(state.parts.probe_results))
+        state.parts.probing, orders = _probed(
+            probing, state.slot, wanted, _running(entry), dict(state.parts.probe_results)
+        )
+        return orders
 
     def stopped(self, uid: str) -> None:
         """The pod's old worker has stopped to probe it."""
-        if uid in self._probers:
-            self._probers[uid].stopped()
+        if self._known.find(uid).probing is not NOT_PROBED:
+            parts = self._known.of(uid)
+            parts.probing = msgspec.structs.replace(parts.probing, leaving=None)
 
     def down(self, slot: int) -> list[str]:
         """Forget a worker that died; UIDs of the pods whose next worker has waited for that."""
-        return [uid for uid, prober in self._probers.items() if prober.down(slot)]
+        waited = []
+        for uid, parts in self._known.items():
+            probing = parts.probing
+            if probing.leaving == slot:
+                waited.append(uid)
+            if slot in (probing.worker, probing.leaving):
+                parts.probing = _without(probing, slot)
+        return waited
 
-    def forget(self, uid: str) -> Sends:
-        """Drop a pod of which nothing is left; the messages that takes."""
-        prober = self._probers.pop(uid, None)
-        return prober.leave(uid) if prober is not None else ()
+    def leave(self, state: PodRecord) -> Sends:
+        """Nothing is left of the pod; the message that ends its probes."""
+        return _left(state.uid, state.parts.probing)[1]
+
+
+def _probed(
+    before: Probing, slot: int, wanted: ProbePod, running: tuple[str, ...], results: dict[str, ProbeResults]
+) -> tuple[Probing, Sends]:
+    """The worker in that slot probes the pod as ``wanted`` from now on; with the message that takes."""
+    if before.sent != wanted:
+        return (
+            msgspec.structs.replace(before, worker=slot, sent=wanted, running=running),
+            (Send(slot, msgspec.structs.replace(wanted, probe_results=results)),),
+        )
+    if before.running != running:
+        changed = Send(slot, ContainersChanged(uid=wanted.uid, probe_results=results))
+        return msgspec.structs.replace(before, running=running), (changed,)
+    return before, ()
+
+
+def _left(uid: str, before: Probing) -> tuple[Probing, Sends]:
+    """Its worker probes the pod no more; with the message that takes."""
+    if before.worker is None:
+        return before, ()
+    after = msgspec.structs.replace(before, worker=None, sent=None, leaving=before.worker)
+    return after, (Send(before.worker, StopProbing(uid=uid)),)
+
+
+def _without(before: Probing, slot: int) -> Probing:
+    """That worker is gone."""
+    if before.worker == slot:
+        before = msgspec.structs.replace(before, worker=None, sent=None)
+    return msgspec.structs.replace(before, leaving=None) if before.leaving == slot else before
 
 
 def needs_sync(changed: ProbeResultChanged) -> bool:

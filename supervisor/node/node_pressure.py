@@ -38,6 +38,7 @@ from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKill, PodKills
 from supervisor.pods.cache import PodCache
+from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.record.status_manager import StatusManager
 
@@ -100,8 +101,6 @@ class NodePressureManager(msgspec.Struct, eq=False):
     _number: int = 0
     """Number of the newest request to the node worker, or of the newest eviction."""
     _stage: _Reclaiming | _Measuring | _CleaningUp | None = None
-    _waited_for: set[str] = set()
-    """Evicted pods whose clean-up is waited for, or was."""
     _disks_freed_at: float = 0.0
     """Monotonic time before which nobody goes for a disk."""
     _images_pending: int = 0
@@ -123,19 +122,18 @@ class NodePressureManager(msgspec.Struct, eq=False):
         resource = resource_of(due.signal)
         if resource not in FREED_AT_ONCE and now.mono < self._disks_freed_at:
             return True
-        self._waited_for &= set(self._pod_table.uids())
         for state in self._pod_table:
             failure = self._statuses.eviction(state.uid)
             is_going = failure is not None and failure.reason == EVICTED and not state.lifecycle.finished
-            if is_going and state.uid not in self._waited_for:
-                self._await_clean_up(state.uid, state.lifecycle.grace_period_s or 0, resource, now)
+            if is_going and not state.parts.is_clean_up_awaited:
+                self._await_clean_up(state, state.lifecycle.grace_period_s or 0, resource, now)
                 return True
         return False
 
-    def _await_clean_up(self, uid: str, grace_period_s: int, resource: str, now: Instant) -> None:
+    def _await_clean_up(self, state: PodRecord, grace_period_s: int, resource: str, now: Instant) -> None:
         """Nobody else goes before nothing is left of that pod, or that takes too long."""
-        self._waited_for.add(uid)
-        self._stage = _CleaningUp(now.mono + grace_period_s + CLEANUP_S, uid, resource)
+        state.parts.is_clean_up_awaited = True
+        self._stage = _CleaningUp(now.mono + grace_period_s + CLEANUP_S, state.uid, resource)
 
     # --- one eviction ---
 
@@ -247,5 +245,5 @@ class NodePressureManager(msgspec.Struct, eq=False):
             event=event_reasons.EVICTED,
             annotations=found.message.annotations,
         )
-        self._await_clean_up(found.uid, found.grace_period_s, resource, now)
+        self._await_clean_up(state, found.grace_period_s, resource, now)
         self._kills.kill(state, kill, now)

@@ -34,6 +34,7 @@ from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKill, PodKills
 from supervisor.pods.cache import PodCache
+from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.commands import ShutdownChanged
@@ -61,6 +62,7 @@ class NodeShutdown(msgspec.Struct, eq=False):
     """Owns the groups that wait, and those of the present group that are still there."""
 
     _node: ThisNode
+    _known: KnownPods
     _pod_table: PodTable
     _cache: PodCache
     _statuses: StatusManager
@@ -76,8 +78,6 @@ class NodeShutdown(msgspec.Struct, eq=False):
     _available_s: float = math.inf
     _gathers_until: float | None = None
     """Monotonic time at which groups are made, whatever is known by then; None: they are made."""
-    _newcomers: set[str] = set()
-    """UIDs of pods that came before that. They may have begun to end: no sync may start anything of them again."""
 
     @property
     def is_under_way(self) -> bool:
@@ -90,18 +90,17 @@ class NodeShutdown(msgspec.Struct, eq=False):
         nothing starts and nothing ends."""
         return self._gathers_until is not None
 
-    def holds(self, uid: str) -> bool:
+    def holds(self, state: PodRecord) -> bool:
         """Whether the pod is not synced until its turn to end has come."""
-        return self.is_gathering or uid in self._newcomers
+        return self.is_gathering or state.parts.is_newcomer
 
-    @property
-    def newcomers(self) -> list[str]:
-        """UIDs of the pods that were stated while it gathers."""
-        return sorted(self._newcomers) if self.is_gathering else []
+    def newcomers(self) -> list[PodRecord]:
+        """Pods that were stated while it gathers, or did, by UID."""
+        return sorted((state for state in self._pod_table if state.parts.is_newcomer), key=lambda state: state.uid)
 
     def comes(self, uid: str) -> None:
         """A pod is stated meanwhile. It has a place in its group if it runs, and is not admitted else."""
-        self._newcomers.add(uid)
+        self._known.of(uid).is_newcomer = True
 
     def sources_ready(self, now: Instant) -> None:
         """Every configured source was read completely once."""
@@ -132,7 +131,8 @@ class NodeShutdown(msgspec.Struct, eq=False):
             return False
         self._groups.clear()
         self._present = _PresentGroup()
-        self._newcomers.clear()
+        for state in self.newcomers():
+            state.parts.is_newcomer = False
         self._gathers_until = None
         self._pod_table.touch(self._pod_table.uids())
         self._change(ShutdownChanged())
@@ -165,8 +165,8 @@ class NodeShutdown(msgspec.Struct, eq=False):
 
     def _gather(self, now: Instant) -> None:
         """Make the groups of the pods that there are."""
-        for uid in sorted(self._newcomers):
-            self._take_in(uid, now)
+        for state in self.newcomers():
+            self._take_in(state, now)
         self._gathers_until = None
         settings, is_host = self._node.view.settings, self._state.cause is ShutdownCause.HOST
         classes = fitted(shutdown_classes(settings), self._available_s) if is_host else drain_classes(settings)
@@ -174,10 +174,10 @@ class NodeShutdown(msgspec.Struct, eq=False):
         self._groups = deque(group_by_priority(classes, priorities))
         self._pod_table.touch(self._pod_table.uids())
 
-    def _take_in(self, uid: str, now: Instant) -> None:
+    def _take_in(self, state: PodRecord, now: Instant) -> None:
         """Have a pod end that has ended before, and reject one that was never there."""
-        state, view = self._pod_table.get(uid), self._cache.get(uid)
-        if state is None or not state.lifecycle.active or self._statuses.is_rejected(uid):
+        view = self._cache.get(state.uid)
+        if not state.lifecycle.active or self._statuses.is_rejected(state.uid):
             return
         is_unknown = view.is_empty() and not view.observed_at
         if is_unknown or view.is_running():

@@ -15,14 +15,16 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import FailureLog
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
-from ipc.messages.pod_worker import Freeze, PullFailure
+from ipc.messages.pod_worker import Freeze, ProbePod, PullFailure
 from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podobjects.redaction import Blocks
 from supervisor.pods.next_step import Wait
 from supervisor.state.resources_checkpoint import PodResources
+from supervisor.status.status_record import NO_STATUS, StatusRecord
 
 
 class Readable(msgspec.Struct, frozen=True):
@@ -98,6 +100,35 @@ class PlannedSlice(msgspec.Struct, frozen=True):
     """Thousandths of a CPU for which it asks, if it is burstable."""
 
 
+class Probing(msgspec.Struct, frozen=True, eq=False):
+    """Worker that probes the pod. Owner: `supervisor.managers.probe_manager`."""
+
+    worker: int | None = None
+    """Its slot."""
+    sent: ProbePod | None = None
+    """Command that it was sent last, without results."""
+    running: tuple[str, ...] = ()
+    """Ids of the containers that ran then."""
+    leaving: int | None = None
+    """Slot of the worker that was told to stop and has not said that it has."""
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """The pod is removed as soon as enough is known of what is wanted and what runs. Owner:
+    `supervisor.podcontrol.removals`."""
+
+    grace_period_s: int | None
+
+
+class Preemption(msgspec.Struct, frozen=True):
+    """Part that the pod has in preemptions. Owner: `supervisor.desired.pod_admission`."""
+
+    is_victim: bool = False
+    """It was preempted, and has not ended."""
+    victims: frozenset[str] = frozenset()
+    """UIDs of the victims for whose end it waits."""
+
+
 class Load(msgspec.Struct, frozen=True):
     """Objects that the sync in flight carries. Owner: `supervisor.managers.object_delivery`."""
 
@@ -109,6 +140,8 @@ NOT_HELD_UP: Final = HoldUp()
 NOTHING_TO_REPORT: Final = Reporting()
 NO_RESULTS: Final[Mapping[str, ProbeResults]] = MappingProxyType({})
 NO_DEATHS: Final = Deaths()
+NOT_PROBED: Final = Probing()
+NO_PREEMPTION: Final = Preemption()
 NO_LOAD: Final = Load(0, 0)
 
 
@@ -121,9 +154,21 @@ class PodParts(msgspec.Struct):
     """When a sync is due that no event asks for, monotonic seconds. Owner: `supervisor.pods.work_queue`."""
     hold_up: HoldUp = NOT_HELD_UP
     reporting: Reporting = NOTHING_TO_REPORT
+    status: StatusRecord = NO_STATUS
+    """Its status, as it is generated and as it is reported. Owner: `supervisor.record.status_manager`."""
     readable: Readable | None = None
     probe_results: Mapping[str, ProbeResults] = NO_RESULTS
     """Results of the probes of its containers, by container id. Owner: `supervisor.managers.probe_manager`."""
+    probing: Probing = NOT_PROBED
+    preemption: Preemption = NO_PREEMPTION
+    evicted_before: PodFailure | None = None
+    """Why an earlier agent has evicted the pod, until a source states it. Owner: `supervisor.desired.pod_updates`."""
+    removal: Removal | None = None
+    is_newcomer: bool = False
+    """The pod was stated while an interrupted shutdown was looked into. It may have begun to end: no sync may start
+    anything of it again. Owner: `supervisor.node.node_shutdown`."""
+    is_clean_up_awaited: bool = False
+    """The pod was evicted, and its clean-up is waited for, or was. Owner: `supervisor.node.node_pressure`."""
     is_unwarned: bool = False
     """The pod is of a batch, and its fields were not reported on yet. Owner: `supervisor.desired.pod_admission`."""
     pause: PauseRequest | None = None
@@ -147,6 +192,8 @@ class PodParts(msgspec.Struct):
     load: Load = NO_LOAD
     cluster_values: ClusterValues | None = None
     """Values that a cluster gives to the pod beside objects. Owner: `supervisor.desired.object_updates`."""
+    is_incomplete: bool = False
+    """The node worker still reads something that the pod refers to. Owner: `supervisor.desired.object_updates`."""
 
 
 UNKNOWN_POD: Final = PodParts()
@@ -179,19 +226,21 @@ class KnownPods:
         """UIDs and parts of all pods."""
         return self._by_uid.items()
 
-    def forget(self, uid: str) -> None:
-        """Nothing of the pod is left."""
-        if (parts := self._by_uid.pop(uid, None)) is not None:
-            for forgotten in self._watchers:
-                forgotten(uid, parts)
+    def forget(self, uid: str, *, is_stated: bool = False) -> None:
+        """Nothing of the pod is left. ``is_stated``: a source may state it still or again, and what its cluster says of
+        it holds on."""
+        if (parts := self._by_uid.pop(uid, None)) is None:
+            return
+        for forgotten in self._watchers:
+            forgotten(uid, parts)
+        kept = PodParts(cluster_values=parts.cluster_values, is_incomplete=parts.is_incomplete)
+        if is_stated and kept != UNKNOWN_POD:
+            self._by_uid[uid] = kept
 
     def forget_unwanted(self) -> None:
-        """Every source was read: of a pod that none wants only that is kept which Podman or a cluster say."""
-        for uid, parts in [(uid, parts) for uid, parts in self._by_uid.items() if not parts.is_tracked]:
-            self.forget(uid)
-            kept = PodParts(cluster_values=parts.cluster_values)
-            if kept != UNKNOWN_POD:
-                self._by_uid[uid] = kept
+        """Every source was read: of a pod that none wants only that is kept which a cluster says."""
+        for uid in [uid for uid, parts in self._by_uid.items() if not parts.is_tracked]:
+            self.forget(uid, is_stated=True)
 
     def on_forget(self, forgotten: Forgotten) -> None:
         """Call that for each pod that is forgotten: somebody counts these parts, or keeps them in a file."""

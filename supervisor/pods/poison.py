@@ -52,8 +52,8 @@ class PoisonPods:
         """``trial_s``: a pod that was in flight for so long has not killed its worker; longer than a hang lasts."""
         self._trial_s = trial_s
         self._known = known
-        self._implicated: set[str] = set()
-        """UIDs of the pods of which there is something to remember: few, and asked for at each end of a sync."""
+        self._implicated = 0
+        """Number of pods of which there is something to remember: mostly none, and asked for at each end of a sync."""
         known.on_forget(self._forgotten)
         self._trials: dict[int, _Trial] = {}
 
@@ -114,10 +114,10 @@ class PoisonPods:
 
     def suspects(self) -> frozenset[str]:
         """UIDs of the pods that are synced one at a time: they may wait for a trial, another's to end or their own."""
-        return frozenset(uid for uid in self._implicated if self._of(uid).suspect)
+        return frozenset(uid for uid, deaths in self._deaths() if deaths.suspect)
 
     def convicts(self) -> frozenset[str]:
-        return frozenset(uid for uid in self._implicated if self._of(uid).convict)
+        return frozenset(uid for uid, deaths in self._deaths() if deaths.convict)
 
     # --- another chance, and the end -----------------------------------------------------------------------------
 
@@ -129,9 +129,9 @@ class PoisonPods:
         until = now + PROBATION_S + self._trial_s if self.is_convict(uid) else self._of(uid).counts_until
         self._change(uid, suspect=False, strikes=0, isolated_until=0.0, counts_until=until)
 
-    def _forgotten(self, uid: str, _: PodParts) -> None:
-        if uid in self._implicated:
-            self._implicated.discard(uid)
+    def _forgotten(self, uid: str, parts: PodParts) -> None:
+        if parts.deaths is not NO_DEATHS:
+            self._implicated -= 1
             self._end_trials(uid)
 
     def _end_trials(self, uid: str) -> None:
@@ -142,24 +142,31 @@ class PoisonPods:
         for slot, trial in tuple(self._trials.items()):
             if now >= trial.ends_at:
                 self.survived(slot, trial.uid)
-        for uid in tuple(self._implicated):
-            if now > self._of(uid).counts_until:
+        for uid, deaths in self._deaths():
+            if now > deaths.counts_until:
                 self._set(uid, NO_DEATHS)
                 self._end_trials(uid)
 
     # --- records -------------------------------------------------------------------------------------------------
 
+    def _deaths(self) -> list[tuple[str, Deaths]]:
+        """UIDs of the pods of which there is something to remember, and that."""
+        if not self._implicated:
+            return []
+        return [(uid, parts.deaths) for uid, parts in self._known.items() if parts.deaths is not NO_DEATHS]
+
     def _of(self, uid: str) -> Deaths:
-        return self._known.find(uid).deaths if uid in self._implicated else NO_DEATHS
+        return self._known.find(uid).deaths
 
     def _set(self, uid: str, record: Deaths) -> Deaths:
-        (self._implicated.discard if record is NO_DEATHS else self._implicated.add)(uid)
-        self._known.of(uid).deaths = record
+        parts = self._known.of(uid)
+        self._implicated += (record is not NO_DEATHS) - (parts.deaths is not NO_DEATHS)
+        parts.deaths = record
         return record
 
     def _change(self, uid: str, **changes: object) -> None:
-        if uid in self._implicated:
-            self._set(uid, msgspec.structs.replace(self._of(uid), **changes))
+        if (known := self._of(uid)) is not NO_DEATHS:
+            self._set(uid, msgspec.structs.replace(known, **changes))
 
     def _implicate(self, uid: str, now: float, *, caught: bool = False) -> Deaths:
         old = self._of(uid)

@@ -33,9 +33,11 @@ class PodTable:
         self._quieter: deque[tuple[float, PodRecord]] = deque()
         """When the others are quiet, earliest first; passed over where something has happened since."""
         self._touched: set[str] = set()
-        """Pods that this event may have made ready for dispatch."""
+        """UIDs of pods that this event may have made ready for dispatch: the dispatcher's work queue. Handlers name
+        pods that are gone, too."""
         self._concerned: set[str] = set()
-        """Pods that were touched or changed since `take_concerned`."""
+        """UIDs of pods that were touched or changed since `take_concerned`, of those that are gone, too: the work queue
+        of who plans for all pods."""
 
     def __iter__(self) -> Iterator[PodRecord]:
         return iter(self._states.values())
@@ -114,7 +116,7 @@ class PodTable:
     def end(self, state: PodRecord) -> None:
         """Forget a pod of which nothing is left, and all that is known of it."""
         del self._states[state.uid]
-        self._known.forget(state.uid)
+        self._known.forget(state.uid, is_stated=state.successor is not None)
         state.clear()
         self._concerned.add(state.uid)
         self._rows.give_back(state.row)

@@ -35,6 +35,7 @@ class Feed:
         """``events``: all of them as they are now, by name, packed."""
         self._version = 0
         self._pods: dict[str, PodChanged] = {}
+        """As the API server has them: the feed's own store, of pods as of events and objects."""
         self._packed_events = events
         self._events: dict[str, int] = {}
         """Version of each, by its name."""

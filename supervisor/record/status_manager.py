@@ -1,173 +1,56 @@
 """Status of every pod, as it is generated and as it is reported, and the events about it (pkg/kubelet/status).
 
-What makes a status is kept here, by UID: why a pod was rejected or killed, what its last sync could not do, and the
-status before. The feed carries what changed to the API server.
+What makes a status and is kept nowhere else is a part of the pod (`StatusRecord`): why it was rejected or killed, what
+its last sync could not do, and the status before. The feed carries what changed to the API server.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from ipc.api.annotations import CONFIG_SEEN
-from ipc.api.pod_containers import every_container
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.frozen import is_frozen
 from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxStatus
+from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.api_server import FeedMessage, FeedReplay, PodChanged
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
-from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
-from ipc.podresources.allocation import PodResourceInfo, allocation_from_pod
+from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.podresources.allocation import allocation_from_pod
 from supervisor.config.settings import Settings
 from supervisor.managers.allocation import AllocationManager
+from supervisor.pods.parts import KnownPods, PodParts
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts
-from supervisor.record.reason_cache import Reasons, of_containers, with_results
 from supervisor.record.recorder import EventRecorder
-from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.generate import StatusInput, generate_pod_status
 from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
-
-
-class _Basis(msgspec.Struct, frozen=True):
-    """Causes of a status, but for the status before it and, when the pod has a deadline, the time."""
-
-    pod: Pod
-    observed: RuntimePodStatus
-    """Without its date, of which a status says nothing: 1.0, or 0.0 of a pod that nobody has observed."""
-    reasons: Mapping[str, SyncResult]
-    probe_results: Mapping[str, ProbeResults]
-    host_ips: tuple[str, ...]
-    phase: WorkType
-    was_observed_before: bool
-    rejection: PodFailure | None
-    kill: PodFailure | None
-    resources: PodResources
-    restarts: frozenset[str]
-    """Ids of containers that are to begin anew because somebody wants it."""
-
-
-class _ReportContext(msgspec.Struct, frozen=True):
-    """Parts of a report that do not follow from the basis of its status."""
-
-    pod: Pod
-    """The pod as its source states it."""
-    source: str
-    slot: int
-    deletion_wall: float | None
-    is_observed: bool
-    summary: str
-    sandbox: SandboxStatus | None
-    allocated: PodResourceInfo | None
-    """Other resources than its source states."""
-    waits_for: str
-
-
-class _Record:
-    """Status, reported status and sync summary of one pod, and what they follow from."""
-
-    def __init__(self) -> None:
-        self.status: PodStatus | None = None
-        """The one that is acted on."""
-        self.reported: PodStatus | None = None
-        """The one that is reported: a terminal phase comes later there."""
-        self.was_observed = False
-        """``status`` was generated from an observation once."""
-        self.is_restored = False
-        """The pod is known from the checkpoint: it may run, and nobody has looked yet."""
-        self.summary = ""
-        """Summary of the pod's last sync with any effect."""
-        self.rejection: PodFailure | None = None
-        """Why it was not admitted (pkg/kubelet/kubelet.go, rejectPod)."""
-        self.kill: PodFailure | None = None
-        """Why the agent ends it."""
-        self.stays_down = False
-        """The pod was evicted: later agents do not run it either."""
-        self.reasons: Reasons = {}
-        """Why containers did not start."""
-        self._settled: _Basis | None = None
-        """From which ``status`` follows again and again."""
-        self.told: _ReportContext | None = None
-        """With what ``reported`` was reported last."""
-        self._failed: tuple[SyncResult, ...] = ()
-        """Failed actions of the pod's last sync."""
-        self._error = ""
-        """Why its last sync failed as a whole."""
-        self._clock_offset_s: float | None = None
-        """From the monotonic to the wall clock, when that was first asked for."""
-
-    def adopt(self, pod: Pod) -> None:
-        """Begin with the status that a cluster has of the pod, whose node told it before: an agent before this one."""
-        if self.status is None and pod.status.start_time is not None:
-            self.status = self.reported = pod.status
-            self.was_observed = True
-
-    def is_news(self, done: SyncDone) -> bool:
-        """Did it do anything, or fail otherwise than the last time?"""
-        return done.changed or done.error != self._error or done.failed != self._failed
-
-    def sync_ended(self, done: SyncDone, pod: Pod | None) -> None:
-        self.reasons = with_results(self.reasons, done.results)
-        if pod is not None:
-            self.reasons = of_containers(self.reasons, {found.container.name for found in every_container(pod.spec)})
-        self._failed, self._error = done.failed, done.error
-        if done.changed or done.error or done.failed:
-            self.summary = done.summary or done.message
-
-    def summarize(self, text: str) -> None:
-        self.summary = text
-
-    def reject(self, failure: PodFailure) -> None:
-        self.rejection = failure
-
-    def end(self, failure: PodFailure, *, stays_down: bool) -> None:
-        self.kill, self.stays_down = failure, stays_down
-
-    def is_settled(self, basis: _Basis) -> bool:
-        """Whether the status that follows from that is the one that there is, at any time."""
-        return basis.pod.spec.active_deadline_seconds is None and basis == self._settled
-
-    def generated(self, basis: _Basis, status: PodStatus, reported: PodStatus) -> None:
-        is_fixed = (status, reported) == (self.status, self.reported)
-        self._settled = basis if is_fixed else None
-        if not is_fixed:  # else those stay that the feed has, too
-            self.status, self.reported, self.told = status, reported, None
-        self.was_observed = self.was_observed or basis.observed.observed_at > 0.0
-
-    def report(self, told: _ReportContext) -> None:
-        self.told = told
-
-    def steady_wall(self, now: Instant) -> float:
-        """The wall clock, but not what it was set forward since the pod is known here: that was no time to be active
-        in. Upstream's is the clock as it is."""
-        if self._clock_offset_s is None:
-            self._clock_offset_s = now.wall - now.mono
-        return min(now.wall, now.mono + self._clock_offset_s)
+from supervisor.status.status_record import ReportContext, StatusBasis, StatusRecord
 
 
 class StatusManager:
-    """Owns the record of every pod, the event history and the feed."""
+    """Owns the status record of every pod, the event history and the feed."""
 
     def __init__(
         self,
         settings: Settings,
         host_ips: tuple[str, ...],
         texts: PodTexts,
+        known: KnownPods,
         pod_table: PodTable,
         allocations: AllocationManager,
         controllers: frozenset[str] = frozenset(),
@@ -176,10 +59,10 @@ class StatusManager:
         self._host_ips = host_ips
         """At most one of each family, as they are now."""
         self._texts = texts
+        self._known = known
         self._pod_table = pod_table
         self._allocations = allocations
         self._controllers = controllers
-        self._records: defaultdict[str, _Record] = defaultdict(_Record)
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
         )
@@ -209,11 +92,12 @@ class StatusManager:
 
     def restored(self, uid: str) -> None:
         """The pod comes from the checkpoint."""
-        self._record(uid).is_restored = True
+        self._change(self._known.of(uid), is_restored=True)
 
     def reject(self, uid: str, reason: str, message: str) -> None:
         """The pod was not admitted: it is Failed, whatever its containers say (pkg/kubelet/kubelet.go, rejectPod)."""
-        self._record(uid).reject(PodFailure(reason=reason, message=f"Pod was rejected: {message}"))
+        failure = PodFailure(reason=reason, message=f"Pod was rejected: {message}")
+        self._change(self._known.of(uid), rejection=failure)
 
     def is_rejected(self, uid: str) -> bool:
         """Whether the pod was not admitted."""
@@ -222,7 +106,7 @@ class StatusManager:
     def end(self, uid: str, failure: PodFailure, *, evict: bool) -> None:
         """The agent ends the pod: it is Failed once nothing of it runs (pkg/kubelet/pod_workers.go, PodStatusFunc).
         ``evict``: later agents are not to run it either."""
-        self._record(uid).end(failure, stays_down=evict)
+        self._change(self._known.of(uid), kill=failure, stays_down=evict)
 
     def eviction(self, uid: str) -> PodFailure | None:
         """Why the pod was evicted; None if it was not."""
@@ -242,11 +126,11 @@ class StatusManager:
 
     def sync_ended(self, state: PodRecord, done: SyncDone) -> None:
         """The results and the summary of a sync (pkg/kubelet/kubelet.go, SyncPod: reasonCache.Update)."""
-        self._record(state.uid).sync_ended(done, state.pod)
+        state.parts.status = state.parts.status.sync_ended(done, state.pod)
 
     def summarize(self, uid: str, text: str) -> None:
         """Replace the summary of the last sync."""
-        self._record(uid).summarize(text)
+        self._change(self._known.of(uid), summary=text)
 
     def status(self, uid: str) -> PodStatus | None:
         """The status that is acted on: the newest generated one; None before the first."""
@@ -265,7 +149,7 @@ class StatusManager:
         """Whether activeDeadlineSeconds are over and the pod does not go down yet (active_deadline.go, ShouldSync)."""
         if state.lifecycle.phase is not WorkType.SYNC:
             return False
-        record = self._record(state.uid)
+        record = state.parts.status = state.parts.status.with_clock(now)
         start_time = record.status.start_time if record.status is not None else None
         return past_active_deadline(state.pod, start_time, record.steady_wall(now))
 
@@ -275,8 +159,11 @@ class StatusManager:
         has_deadline = state.pod is not None and state.pod.spec.active_deadline_seconds is not None
         return (status.start_time or "") if has_deadline and status is not None else ""
 
-    def _record(self, uid: str) -> _Record:
-        return self._records[uid]
+    def _record(self, uid: str) -> StatusRecord:
+        return self._known.find(uid).status
+
+    def _change(self, parts: PodParts, **changes: object) -> None:
+        parts.status = msgspec.structs.replace(parts.status, **changes)
 
     # --- what is reported ----------------------------------------------------------------------------------------
 
@@ -301,29 +188,28 @@ class StatusManager:
     ) -> list[FeedMessage]:
         """Generates the status; an unchanged one is not reported again (STAT-01)."""
         assert state.pod is not None
-        record = self._record(state.uid)
-        record.adopt(state.pod)
+        record = state.parts.status = state.parts.status.adopted(state.pod).with_clock(now)
         before, was_observed_before = record.status, record.was_observed
         basis = self._basis(state, state.pod, observed, probe_results)
         is_settled = record.is_settled(basis)
         if not is_settled:
             self._generate(state, basis, observed, now)
-        told = self._report_context(state, state.pod, observed)
-        if is_settled and told == record.told:
+        context = self._report_context(state, state.pod, observed)
+        if is_settled and context == record.context:
             return []
-        messages = self._feed.pod(self._pod_changed(state, told, observed_at))
-        record.report(told)
+        messages = self._feed.pod(self._pod_changed(state, context, observed_at))
+        self._change(state.parts, context=context)
         # One that was found ended, after a restart of the agent, was reported in time.
         was_there = was_observed_before or observed.is_running()
-        if was_there and _has_exceeded_deadline(record.status) and not _has_exceeded_deadline(before):
+        if was_there and _has_exceeded_deadline(state.parts.status.status) and not _has_exceeded_deadline(before):
             messages += self.event(pod_event(state, event_reasons.DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
         return messages
 
     def _basis(
         self, state: PodRecord, pod: Pod, observed: RuntimePodStatus, probe_results: Mapping[str, ProbeResults]
-    ) -> _Basis:
-        record = self._record(state.uid)
-        return _Basis(
+    ) -> StatusBasis:
+        record = state.parts.status
+        return StatusBasis(
             pod=pod,
             observed=_undated(self._texts.observed(state, observed)),
             reasons=record.reasons,
@@ -337,8 +223,8 @@ class StatusManager:
             restarts=frozenset(state.parts.restarts),
         )
 
-    def _generate(self, state: PodRecord, basis: _Basis, observed: RuntimePodStatus, now: Instant) -> None:
-        record, pod, phase = self._record(state.uid), basis.pod, basis.phase
+    def _generate(self, state: PodRecord, basis: StatusBasis, observed: RuntimePodStatus, now: Instant) -> None:
+        record, pod, phase = state.parts.status, basis.pod, basis.phase
         given = StatusInput(
             pod=pod,
             observed=basis.observed,
@@ -361,9 +247,9 @@ class StatusManager:
         status = generate_pod_status(given, now)
         reported = merge_pod_status(record.reported, status, could_have_running_containers=could_run)
         # Together, when nothing can go wrong any more.
-        record.generated(basis, status, reported)
+        state.parts.status = record.generated(basis, status, reported)
 
-    def _replaced(self, basis: _Basis, observed: RuntimePodStatus) -> frozenset[str]:
+    def _replaced(self, basis: StatusBasis, observed: RuntimePodStatus) -> frozenset[str]:
         """Names of the containers that start again whatever their policy says: none of a pod that goes down."""
         if basis.phase is not WorkType.SYNC:
             return frozenset()
@@ -376,9 +262,9 @@ class StatusManager:
         )
         return redefined | {container.name for container in observed.containers if container.id in basis.restarts}
 
-    def _report_context(self, state: PodRecord, pod: Pod, observed: RuntimePodStatus) -> _ReportContext:
-        record, stated = self._record(state.uid), state.stated or pod
-        return _ReportContext(
+    def _report_context(self, state: PodRecord, pod: Pod, observed: RuntimePodStatus) -> ReportContext:
+        record, stated = state.parts.status, state.stated or pod
+        return ReportContext(
             pod=stated,
             source=state.source,
             slot=state.slot,
@@ -390,36 +276,35 @@ class StatusManager:
             waits_for=state.reported_wait,
         )
 
-    def _pod_changed(self, state: PodRecord, told: _ReportContext, observed_at: float) -> PodChanged:
-        reported = self._record(state.uid).reported
+    def _pod_changed(self, state: PodRecord, context: ReportContext, observed_at: float) -> PodChanged:
+        reported = state.parts.status.reported
         assert reported is not None
         return PodChanged(
             resource_version=0,
-            pod=told.pod,
+            pod=context.pod,
             status=reported,
-            source=told.source,
-            deletion_timestamp=rfc3339(told.deletion_wall) if told.deletion_wall is not None else "",
+            source=context.source,
+            deletion_timestamp=rfc3339(context.deletion_wall) if context.deletion_wall is not None else "",
             observed_at=observed_at,
-            is_observed=told.is_observed,
+            is_observed=context.is_observed,
             next_try=self._next_tries(state),
-            summary=told.summary,
-            slot=told.slot,
-            sandbox=told.sandbox,
-            allocated=told.allocated,
-            waits_for=told.waits_for,
+            summary=context.summary,
+            slot=context.slot,
+            sandbox=context.sandbox,
+            allocated=context.allocated,
+            waits_for=context.waits_for,
         )
 
     def _next_tries(self, state: PodRecord) -> dict[str, str]:
         """By container. A pod on its way down tries nothing again."""
         return {
             name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
-            for name, result in self._record(state.uid).reasons.items()
+            for name, result in state.parts.status.reasons.items()
             if result.retry_at and state.lifecycle.phase is WorkType.SYNC
         }
 
     def gone(self, uid: str) -> list[FeedMessage]:
-        """Drop a pod of which nothing is left."""
-        self._records.pop(uid, None)
+        """Take back the reports of a pod of which nothing is left."""
         return self._feed.pod_gone(uid)
 
     def everything(self) -> list[FeedReplay]:

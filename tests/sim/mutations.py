@@ -38,7 +38,7 @@ from supervisor.node import node_shutdown
 from supervisor.node.node_pressure import NodePressureManager
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.container_restarts import ContainerRestarts, RequestedRestarts
-from supervisor.podcontrol.removals import Removals
+from supervisor.podcontrol.removals import PodRemovals
 from supervisor.pods.board_rows import RowAllocator
 from supervisor.pods.cache import PodCache
 from supervisor.pods.lifecycle import PodLifecycle
@@ -115,11 +115,6 @@ async def _removed_nothing(run: Any, sandbox: Any) -> bool:
     return True
 
 
-def _hasty_removals(self: Removals, relisted_at: float) -> Any:
-    due, self._waiting = self._waiting, {}
-    return due
-
-
 def _no_pull_again(self: ImagePulls, now_mono: float) -> list[Any]:
     self._node_up = True
     return []
@@ -142,10 +137,9 @@ def _inherits(spec: Any, state: Any, *scene: Any, original: Any = probe_state._t
     return msgspec.structs.replace(taken, state=msgspec.structs.replace(taken.state, result=state.result))
 
 
-def _has_stopped(self: Any, uid: str, original: Any = probe_manager._Prober.leave) -> Any:
-    commands = original(self, uid)
-    self.stopped()
-    return commands
+def _has_stopped(uid: str, before: Any, original: Any = probe_manager._left) -> Any:
+    probing, commands = original(uid, before)
+    return msgspec.structs.replace(probing, leaving=None), commands
 
 
 def _nothing_is_late(self: ObjectStore, *pod: Any, original: Any = ObjectStore.of_pod) -> Any:
@@ -216,7 +210,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "never cancel a sync": replaced(PodWorker, "_cancel", lambda self, command: None),
     "count attempts by what is seen alone": replaced(ContainerStarter, "_attempt", _attempt_of_view),
     "leave terminal phases": replaced(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
-    "remove before the sources were read": replaced(Removals, "take_due", _hasty_removals),
+    "remove before the sources were read": replaced(PodRemovals, "_is_enough_known", lambda self: True),
     "believe every label": replaced(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": replaced(PodCache, "orphans", lambda self, known: []),
     "wait for answers of the dead": replaced(PodLifecycle, "lost", lambda self: None),
@@ -226,7 +220,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "lose rows": replaced(RowAllocator, "give_back", lambda self, row: None),
     "fail a probe at its first failure": replaced(manager, "answer", _any_failure),
     "count containers as started that run": replaced(ProbeResults, "has_started", _never_gated),
-    "hand a pod's probes over at once": replaced(probe_manager._Prober, "leave", _has_stopped),
+    "hand a pod's probes over at once": replaced(probe_manager, "_left", _has_stopped),
     "let containers inherit a verdict": replaced(probe_state, "_take_up", _inherits),
     "sync nobody when a ConfigMap changes": replaced(ObjectUpdates, "_sync", lambda self, states, now: None),
     "take a late ConfigMap for an absent one": replaced(ObjectStore, "of_pod", _nothing_is_late),

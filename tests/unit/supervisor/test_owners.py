@@ -16,7 +16,19 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[3]
-ROOMS: Final = ("admission", "loop", "managers", "pods", "record", "sources", "state", "status")
+ROOMS: Final = (
+    "admission",
+    "desired",
+    "loop",
+    "managers",
+    "node",
+    "podcontrol",
+    "pods",
+    "record",
+    "sources",
+    "state",
+    "status",
+)
 FILES: Final = sorted(file for room in ROOMS for file in (ROOT / "supervisor" / room).rglob("*.py"))
 SHARED: Final = ("pods/lifecycle.py", "pods/record.py")
 """Modules whose objects many others hold."""

@@ -25,7 +25,7 @@ from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.source_updates import ObjectsExpected, PodsIncomplete
 from supervisor.record.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
 from supervisor.sources.objects.kinds import MAX_ENCODED_POD_BYTES
-from tests.support.dialogue import POD_SLOT, Talk, absent, pod, running
+from tests.support.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 MIB = 1 << 20
 LONGEST_HEADER_BYTES = 32
@@ -325,6 +325,31 @@ def test_another_token_is_a_sync_and_another_variable_none(talk: Talk) -> None:
     assert talk.done("a") == []
     assert talk.say(PodValuesStated(uid="a", values=values("one", HOST="1.2.3.4"))) == []
     assert talk.say(PodValuesStated(uid="a", values=values("two", HOST="1.2.3.4"))) == ["sync a"]
+
+
+def removed_and_added_again(talk: Talk) -> None:
+    """``a`` runs, goes down, and is wanted again before it has gone."""
+    talk.start("a")
+    talk.remove("a")
+    talk.add("a")
+
+
+def goes(talk: Talk) -> list[str]:
+    """Nothing is left of ``a``: what follows from that."""
+    talk.see(running("a"))
+    talk.done("a", changed=True)
+    talk.see(exited("a"))
+    talk.done("a", changed=True)
+    return talk.see(absent("a"))
+
+
+def test_what_comes_before_a_pod_that_begins_anew_is_known_of_it(talk: Talk) -> None:
+    removed_and_added_again(talk)
+    talk.say(PodValuesStated(uid="a", values=values("two")))
+    talk.say(awaited("a"))
+    assert goes(talk)[-1] == "sync a"
+    assert talk.syncs["a"].objects.cluster == values("two")
+    assert talk.syncs["a"].awaits
 
 
 # --- pods that are stated while what they refer to is being read ---------------------------------------------------
