@@ -109,7 +109,8 @@ def _lost_progress(given: DecisionInput) -> _LostProgress:
     containers = given.pod.spec.init_containers
     if given.pod.spec.restart_policy != "Never" or given.change.attempt:
         return _LostProgress()
-    if any(_lost_run(given, container) for container in given.pod.spec.containers):
+    mains = ((main, _lost_run(given, main)) for main in given.pod.spec.containers)
+    if any(ran is not None and not is_redefined(given, main, ran) for main, ran in mains):
         return _LostProgress(len(containers))
     passed = 0
     for index, container in enumerate(containers):

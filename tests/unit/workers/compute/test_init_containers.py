@@ -218,6 +218,7 @@ def lost(of: Pod, **ends: dict[str, Any]) -> list[RuntimeContainerStatus]:
         ({"i1": DONE, "i2": FAILED}, [], []),
         ({"i1": DONE, "i2": DONE, "main": DONE}, [], []),
         ({"main": FAILED}, [], []),
+        ({"main": FAILED | EDITED}, ["i1"], []),
     ],
 )
 def test_in_the_next_sandbox_it_goes_on_where_it_was(
