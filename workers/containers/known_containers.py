@@ -141,10 +141,10 @@ class KnownContainers:
         """Whether the end of a container of that pod is known from its monitor's record alone."""
         return bool(self.told(uid))
 
-    def relying_on_records(self) -> Set[str]:
-        """Uids of all pods of which that is so."""
+    def relying_on_records(self) -> list[str]:
+        """Uids of all pods of which that is so, in their order."""
         ended = self._exits.unconfirmed & self._inspected.keys()
-        return {read_uid(self._inspected[id].labels) for id in ended if self._exits.is_told(id)}
+        return sorted({read_uid(self._inspected[id].labels) for id in ended if self._exits.is_told(id)})
 
     def is_told_run(self, listed: ListedContainer) -> bool:
         """Whether the monitor has recorded the end of the run that a list shows, whether it knows of it or not."""

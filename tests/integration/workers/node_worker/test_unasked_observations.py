@@ -61,6 +61,32 @@ async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podm
 
 
 @simulated
+async def test_pods_whose_ends_rest_on_records_are_observed_again_in_their_order() -> None:
+    """Not in that of the hashes of their names: a simulated seed comes out the same in every process."""
+    host, uids = Host(), [f"u{number}" for number in range(8)]
+    containers = [host.running(uid) for uid in uids]
+    observer = Observer(host.runtime, host.clock, known_to(host))
+    await observer.relist(await observer.list_all())
+    for container in containers:
+        host.podman.exit(container, 3)
+    await asyncio.sleep(1)
+    assert list(observer.known.relying_on_records()) == uids
+    observer.close()
+
+
+def known_to(host: Host) -> KnownContainers:
+    return KnownContainers(
+        host.runtime,
+        host.clock,
+        ownership=ownership("one"),
+        pod_logs_dir="/nonexistent",
+        pods_dir="/nonexistent",
+        on_exit=lambda uid: None,
+        on_record=lambda uid: None,
+    )
+
+
+@simulated
 async def test_a_container_that_was_touched_since_its_end_is_inspected() -> None:
     host = Host()
     container = host.running("u1")
@@ -263,15 +289,7 @@ def test_a_wall_clock_that_jumps_makes_no_event_old(jump_s: float) -> None:
     async def main() -> None:
         host = Host()
         container = host.running("u1")
-        known = KnownContainers(
-            host.runtime,
-            host.clock,
-            ownership=ownership("one"),
-            pod_logs_dir="/nonexistent",
-            pods_dir="/nonexistent",
-            on_exit=lambda uid: None,
-        )
-        observer = Observer(host.runtime, host.clock, known)
+        observer = Observer(host.runtime, host.clock, known_to(host))
         await observer.relist(await observer.list_all())
         await asyncio.sleep(2)
         host.clock.wall_offset_s += jump_s
