@@ -1,1 +1,1 @@
-"""Values and protocols that cross a process boundary, and nothing else."""
+"""What both sides share, in three wings: `ipc.host`, above it `ipc.k8s`, above that `ipc.link`."""

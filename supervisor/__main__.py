@@ -7,10 +7,10 @@ import sys
 from errno import EPIPE
 from typing import TYPE_CHECKING, NoReturn
 
-from ipc.process import interrupts
+from ipc.host.process import interrupts
 
 if TYPE_CHECKING:
-    from ipc.wire.boot import LoadWorkerMain, WorkerMain
+    from ipc.link.wire.boot import LoadWorkerMain, WorkerMain
     from supervisor.agent_command import RunOptions
 
 

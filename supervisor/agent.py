@@ -12,15 +12,15 @@ from pathlib import Path
 import uvloop
 
 from ipc.host.clock import SystemClock
-from ipc.log import setup, verbosity
-from ipc.process import spare_memory
-from ipc.process.core_dumps import forbid_core_dumps
-from ipc.process.prctl import set_process_name
-from ipc.shm.board import Board
-from ipc.shm.metric_cells import METERS
-from ipc.shm.mutation_slots import MutationSlots
-from ipc.shm.trace import TRACER
-from ipc.wire.boot import LoadWorkerMain, Role
+from ipc.host.log import setup, verbosity
+from ipc.host.process import spare_memory
+from ipc.host.process.core_dumps import forbid_core_dumps
+from ipc.host.process.prctl import set_process_name
+from ipc.link.shm.board import Board
+from ipc.link.shm.metric_cells import METERS
+from ipc.link.shm.mutation_slots import MutationSlots
+from ipc.link.shm.trace import TRACER
+from ipc.link.wire.boot import LoadWorkerMain, Role
 from supervisor.config.resolution.server_section import listening_addresses
 from supervisor.config.settings import Settings
 from supervisor.control.configuration import Configuration

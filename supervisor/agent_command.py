@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from supervisor.config.config_path import chosen_config_path
 
 if TYPE_CHECKING:
-    from ipc.wire.boot import LoadWorkerMain
+    from ipc.link.wire.boot import LoadWorkerMain
     from supervisor.cli.options import Failure
 
 ROOT: Final = (
@@ -59,7 +59,7 @@ def plain_options(arguments: Sequence[str]) -> RunOptions | None:
 def run_with(options: RunOptions, load_worker_main: LoadWorkerMain) -> int:
     """The agent's whole life; its exit code. Raises `supervisor.cli.options.Failure` where it cannot start."""
     gc.set_threshold(GC_THRESHOLD)  # before most modules are imported
-    from ipc.log import setup, verbosity
+    from ipc.host.log import setup, verbosity
     from supervisor.agent import run_agent
     from supervisor.config.containers_conf import BrokenContainersConf
     from supervisor.config.resolution.config_file import default_settings, load_settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ipc.messages.api_server import AgentChanged
-from ipc.nodestatus.conditions import statuses_of
+from ipc.k8s.nodestatus.conditions import statuses_of
+from ipc.link.messages.api_server import AgentChanged
 from supervisor.control.configuration import Configuration
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.host_watch import HostWatch

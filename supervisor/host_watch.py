@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Final
 
 from ipc.host.network_addresses import node_ips
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.nodestatus.node_ip import chosen_node_ips
-from ipc.podresources.devices import Devices
-from ipc.shm.board import Board
+from ipc.k8s.nodestatus.node_ip import chosen_node_ips
+from ipc.k8s.podresources.devices import Devices
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.shm.board import Board
 from supervisor.admission.node_devices import device_problems, not_healthy, read_devices
 from supervisor.config.resolution.cluster_section import stated_node_ips
 from supervisor.config.settings import Settings

@@ -8,7 +8,7 @@ from typing import Final
 
 from ipc.host.clock import Clock
 from ipc.host.eviction_marks import evicted
-from ipc.kubecontainer.pod_failure import decode_failure
+from ipc.k8s.kubecontainer.pod_failure import decode_failure
 from supervisor.config.settings import PODS_DIR, Settings
 from supervisor.loop.loop import DurableState
 from supervisor.protocol.commands import RestsOn

@@ -18,20 +18,18 @@ from typing import Any
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.periodic import Periodic, act_periodically
-from ipc.eventloop.shortages import Patient
-from ipc.eventloop.tasks import BackgroundTasks, ignored, restarted
 from ipc.host.clock import SystemClock, process_cpu
-from ipc.kubecontainer.label_key import LabelKey
-from ipc.log import message_ids
-from ipc.log.entry import line_about
-from ipc.log.message_ids import line_of_kind
-from ipc.messages import event_reasons
-from ipc.messages.api_server import Request
-from ipc.messages.base import ProfileTaken, node_event
-from ipc.messages.catalogue import ChildEvent
-from ipc.messages.cluster import (
+from ipc.host.log.entry import line_about
+from ipc.host.process.spare_memory import SpareMemory
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.label_key import LabelKey
+from ipc.link.eventloop.shortages import Patient
+from ipc.link.eventloop.tasks import BackgroundTasks, ignored, restarted
+from ipc.link.messages import event_reasons
+from ipc.link.messages.api_server import Request
+from ipc.link.messages.base import ProfileTaken, node_event
+from ipc.link.messages.catalogue import ChildEvent
+from ipc.link.messages.cluster import (
     ObjectStated,
     ObjectWithdrawn,
     PodsListed,
@@ -41,11 +39,10 @@ from ipc.messages.cluster import (
     PodWithdrawn,
     ReferencesRead,
 )
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import Relisted, RuntimeHealth, ServiceSilent
-from ipc.process.spare_memory import SpareMemory
-from ipc.shm.board import Board
-from ipc.wire.boot import Role
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.node_worker import Relisted, RuntimeHealth, ServiceSilent
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import Role
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.admission.predicates import admitted
 from supervisor.agent_report import AgentReport, start_line
@@ -53,9 +50,11 @@ from supervisor.config.containers_conf import cgroup_manager
 from supervisor.config.credential_providers import read_credential_providers
 from supervisor.config.resolution.child_settings import worker_settings
 from supervisor.config.settings import Settings
+from supervisor.control import message_ids
 from supervisor.control.admin_requests import AdminRequests
 from supervisor.control.agent_control import AgentControl
 from supervisor.control.configuration import Configuration
+from supervisor.control.message_ids import line_of_kind
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Finding, Level
@@ -65,18 +64,19 @@ from supervisor.host_watch import HostWatch, host_ips
 from supervisor.loop.loop import SyncLoop
 from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.metering import LoopMeter
+from supervisor.periodic import Periodic, act_periodically
 from supervisor.pods.board_rows import SPARE_ROWS
 from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
-from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, CHECK_PERIOD_S, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import Log, Send, ShutdownChanged
 from supervisor.protocol.events import HousekeepingTick, LoopEvent, SyncTick, WorkerDown, WorkerUp
 from supervisor.protocol.source_updates import PodUpdate
 from supervisor.record.node_events import BOOT_FILE, NodeEvents
+from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.source_feed import SourceFeed
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.manager import SourceManager

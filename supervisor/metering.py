@@ -1,20 +1,20 @@
-"""Counts what goes into the sync loop and what comes out of it (`ipc.metrics`). The loop itself counts nothing."""
+"""Counts what goes into the sync loop and what comes out of it (`ipc.link.metrics`). The loop itself counts nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from ipc.api.pod_containers import container_type
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.messages.base import PullEnded
-from ipc.messages.catalogue import ChildCommand
-from ipc.messages.pod_worker import AbandonPull, PullImage, SyncDone, SyncPod, WorkType
-from ipc.metrics import kubelet, rootlet
-from ipc.metrics.reasons import CANCELLED, INTERNAL, OTHER, SYNC_ERRORS
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.pod_containers import container_type
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.messages.base import PullEnded
+from ipc.link.messages.catalogue import ChildCommand
+from ipc.link.messages.pod_worker import AbandonPull, PullImage, SyncDone, SyncPod, WorkType
+from ipc.link.metrics import kubelet, rootlet
+from ipc.link.metrics.reasons import CANCELLED, INTERNAL, OTHER, SYNC_ERRORS
+from ipc.link.shm.metric_cells import METERS
 from supervisor.protocol.events import LoopEvent, Observations, PullRequest
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 

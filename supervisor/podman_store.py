@@ -14,7 +14,7 @@ import msgspec
 
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
-from ipc.kubecontainer.label_key import INSTANCE
+from ipc.k8s.kubecontainer.label_key import INSTANCE
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.processes.podman_service import OLDEST_TRANSIENT, podman_version, transient_problem
 

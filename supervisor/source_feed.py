@@ -11,15 +11,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.eventloop.burst import BurstGate
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.log import message_ids
-from ipc.log.message_ids import line_of_kind
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.metrics import rootlet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.metrics import rootlet as metrics
+from ipc.link.shm.metric_cells import METERS
+from supervisor.control import message_ids
+from supervisor.control.message_ids import line_of_kind
 from supervisor.doctor.checks import skipped_manifests
 from supervisor.doctor.findings import Finding
 from supervisor.processes import sd_notify

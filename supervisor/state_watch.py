@@ -13,10 +13,9 @@ from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from ipc.host.remembered_files import RememberedDirectories, RememberedFiles
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.text.safe_text import safe_line
+from ipc.host.text.safe_text import safe_line
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
 from supervisor.config.resolution.child_settings import IMAGE_RECORDS_FILE, PULLED_IMAGES_DIR, SECCOMP_DIR
 from supervisor.config.resolution.node_files import BOOTSTRAP_KUBECONFIG, KUBECONFIG, PKI_DIR
 from supervisor.config.seccomp_profiles import SANDBOX_PROFILE
@@ -30,6 +29,7 @@ from supervisor.sources.secret_places import KEY_FILE
 from supervisor.sources.source_place import FILE as PLACE_FILE
 from supervisor.state import label_key_file, shutdown_state
 from supervisor.state.directory_owner import OWNER_FILE
+from supervisor.state.remembered_files import RememberedDirectories, RememberedFiles
 
 PERIOD_S: Final = 2.0
 """Seconds between two looks."""

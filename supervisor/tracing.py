@@ -1,4 +1,4 @@
-"""Spans of a trace (`ipc.shm.trace`) about what the master does and waits for."""
+"""Spans of a trace (`ipc.link.shm.trace`) about what the master does and waits for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 
 from ipc.host.clock import monotonic, thread_cpu
-from ipc.messages.api_server import PodChanged
-from ipc.messages.catalogue import ChildCommand
-from ipc.messages.node_worker import Observe
-from ipc.messages.pod_worker import SyncDone, SyncPod
-from ipc.shm.trace import TRACER
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.catalogue import ChildCommand
+from ipc.link.messages.node_worker import Observe
+from ipc.link.messages.pod_worker import SyncDone, SyncPod
+from ipc.link.shm.trace import TRACER
 from supervisor.protocol.events import LoopEvent, Observations
 from supervisor.protocol.source_updates import PodUpdate
 

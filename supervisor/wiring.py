@@ -10,10 +10,10 @@ from typing import assert_never
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.messages.api_server import AdminRequest
-from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress
-from ipc.messages.cluster import (
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.api_server import AdminRequest
+from ipc.link.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress
+from ipc.link.messages.cluster import (
     NodeStated,
     ObjectStated,
     ObjectWithdrawn,
@@ -23,7 +23,7 @@ from ipc.messages.cluster import (
     PodWithdrawn,
     ReferencesRead,
 )
-from ipc.messages.node_worker import (
+from ipc.link.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
     NodeObserved,
@@ -34,7 +34,7 @@ from ipc.messages.node_worker import (
     ServiceSilent,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import (
+from ipc.link.messages.pod_worker import (
     AbandonPull,
     ContainerBegins,
     ProbeResultChanged,
@@ -42,7 +42,7 @@ from ipc.messages.pod_worker import (
     PullImage,
     SyncDone,
 )
-from ipc.shm.board import Board
+from ipc.link.shm.board import Board
 from supervisor.pods import board_views
 from supervisor.protocol.commands import (
     DeathExplained,

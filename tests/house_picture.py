@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from ipc.messages.catalogue import DIALING, LINKS, ZYGOTE
-from ipc.messages.pod_worker import WorkType
-from ipc.wire.boot import Role
+from ipc.link.messages.catalogue import DIALING, LINKS, ZYGOTE
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.wire.boot import Role
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.worker_pool import ChildSpec

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ipc.host.clock import Clock
-from ipc.messages.cluster import ClusterCommand, ClusterReport
-from ipc.wire.boot import ChildContext
+from ipc.link.messages.cluster import ClusterCommand, ClusterReport
+from ipc.link.wire.boot import ChildContext
 
 if TYPE_CHECKING:
     from workers.cluster.agent import ClusterAgent

@@ -18,23 +18,23 @@ from typing import Any, Final, NoReturn, TypeVar
 import msgspec
 import uvloop
 
-from ipc.eventloop.tasks import FAILURES, first_of, note_failure
 from ipc.host.clock import Clock, SystemClock, process_cpu
-from ipc.log import setup
-from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
-from ipc.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
-from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
-from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
-from ipc.metrics import rootlet as metrics
-from ipc.process.prctl import set_process_name
-from ipc.process.spare_memory import SpareMemory
-from ipc.shm.board import WorkerRowWriter
-from ipc.shm.breaker_state import BreakerState
-from ipc.shm.followed_verbosity import FollowedVerbosity
-from ipc.shm.metric_cells import METERS
-from ipc.shm.trace import TRACER
-from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role
-from ipc.wire.channel import Channel, ChannelClosed, ChannelFull
+from ipc.host.log import setup
+from ipc.host.process.prctl import set_process_name
+from ipc.host.process.spare_memory import SpareMemory
+from ipc.link.eventloop.tasks import FAILURES, first_of, note_failure
+from ipc.link.messages.api_server import ApiServerFeed, ApiServerRequest
+from ipc.link.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
+from ipc.link.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
+from ipc.link.messages.pod_worker import PodWorkerCommand, PodWorkerReport
+from ipc.link.metrics import rootlet as metrics
+from ipc.link.shm.board import WorkerRowWriter
+from ipc.link.shm.breaker_state import BreakerState
+from ipc.link.shm.followed_verbosity import FollowedVerbosity
+from ipc.link.shm.metric_cells import METERS
+from ipc.link.shm.trace import TRACER
+from ipc.link.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role
+from ipc.link.wire.channel import Channel, ChannelClosed, ChannelFull
 from workers.dialer.client import DialerClient
 from workers.dialer.server import run_dialer
 from workers.kubecontainer.runtime import Runtime
@@ -69,7 +69,7 @@ RunRole = Callable[[ChildContext, WorkerRowWriter], Coroutine[None, None, int]]
 
 
 def main(context: ChildContext) -> int:
-    """`ipc.wire.boot.WorkerMain`: the exit code. 0 when the master said so or is gone."""
+    """`ipc.link.wire.boot.WorkerMain`: the exit code. 0 when the master said so or is gone."""
     name = f"{NAMES[context.role]}-{context.slot}"
     _set_up_signals(context.crash_fd)
     set_process_name(f"rootlet-{name}")

@@ -15,10 +15,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from ipc.eventloop.tasks import restarted
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.api_server import (
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podresources.pod_cgroups import pods_directory
+from ipc.link.eventloop.tasks import restarted
+from ipc.link.messages.api_server import (
     AgentChanged,
     EventChanged,
     EventGone,
@@ -28,9 +29,9 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-from ipc.messages.base import Ready, Shutdown, TakeProfile
-from ipc.messages.cluster import PodsTaken, RatesChanged
-from ipc.messages.node_worker import (
+from ipc.link.messages.base import Ready, Shutdown, TakeProfile
+from ipc.link.messages.cluster import PodsTaken, RatesChanged
+from ipc.link.messages.node_worker import (
     CancelPull,
     CollectImages,
     CollectLogs,
@@ -46,10 +47,9 @@ from ipc.messages.node_worker import (
     Untrack,
     UpdatePodCgroups,
 )
-from ipc.podresources.pod_cgroups import pods_directory
-from ipc.shm.board import WorkerRowWriter
-from ipc.wire.boot import ChildContext, WorkerSettings
-from ipc.wire.channel import Channel, ChannelClosed
+from ipc.link.shm.board import WorkerRowWriter
+from ipc.link.wire.boot import ChildContext, WorkerSettings
+from ipc.link.wire.channel import Channel, ChannelClosed
 from workers.cluster_host import ClusterHost
 from workers.cm.cleanup import PodCgroupCleanup
 from workers.containers.exit_watch import raise_file_limit

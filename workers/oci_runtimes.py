@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.tasks import BackgroundTasks
+from ipc.link.eventloop.tasks import BackgroundTasks
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.client import Answer, LibpodClient, Request
 

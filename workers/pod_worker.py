@@ -14,14 +14,15 @@ from typing import Final, assert_never
 
 import msgspec
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.eventloop.burst import BurstGate
-from ipc.eventloop.tasks import BackgroundTasks, first_of, note_failure
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.log.entry import Subject, about
-from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
-from ipc.messages.pod_worker import (
+from ipc.host.log.entry import Subject, about
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.tasks import BackgroundTasks, first_of, note_failure
+from ipc.link.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
+from ipc.link.messages.pod_worker import (
     AbandonPull,
     BeginningKept,
     CancelSync,
@@ -38,12 +39,11 @@ from ipc.messages.pod_worker import (
     SyncPod,
     WorkType,
 )
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.shm.board import Board, WorkerRowWriter
-from ipc.shm.trace import TRACER
-from ipc.wire.boot import ChildContext
-from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.shm.board import Board, WorkerRowWriter
+from ipc.link.shm.trace import TRACER
+from ipc.link.wire.boot import ChildContext
+from ipc.link.wire.channel import UNSENDABLE, Channel, ChannelClosed
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.images.manager import ImageManager
 from workers.images.pull_records import PullRecords

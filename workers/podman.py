@@ -15,19 +15,18 @@ from typing import Final, TypeVar
 import msgspec
 import orjson
 
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host import network_addresses
 from ipc.host.clock import wall
-from ipc.host.id_ranges import IdRanges
-from ipc.libpod import endpoints
-from ipc.libpod.endpoints import Endpoint
-from ipc.metrics import kubelet as metrics
-from ipc.network.ports import PortMapping
-from ipc.podobjects.registry_login import RegistryLogin
-from ipc.podresources.node_resources import PodCgroups
-from ipc.shm.metric_cells import METERS
-from ipc.text.json_types import Json
-from ipc.text.lines import LineSplitter
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.endpoints import Endpoint
+from ipc.host.text.json_types import Json
+from ipc.host.text.lines import LineSplitter
+from ipc.k8s.network.ports import PortMapping
+from ipc.k8s.podobjects.registry_login import RegistryLogin
+from ipc.k8s.podresources.node_resources import PodCgroups
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.cm.user_slices import UserSlices
 from workers.exec import tags
 from workers.exec.runner import Execs
@@ -69,6 +68,7 @@ from workers.podman_files.started_look import StartedLook
 from workers.proc import cgroups, procfs
 from workers.proc.pidfd import wait_ended
 from workers.proc.process_limit import own_limit, with_process_limit
+from workers.userns.id_ranges import IdRanges
 
 NO_SLICES: Final = PodCgroups()
 NO_SERVICES: Final = RuntimeServices()

@@ -1,15 +1,15 @@
-"""Profiles of a worker's process, which the master asks for (`ipc.process.profiles`)."""
+"""Profiles of a worker's process, which the master asks for (`ipc.host.process.profiles`)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.messages.base import ProfileTaken, TakeProfile
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages.base import ProfileTaken, TakeProfile
 
 if TYPE_CHECKING:
-    from ipc.process.profiles import Profiler
+    from ipc.host.process.profiles import Profiler
 
 
 class ProfileRequests:
@@ -30,7 +30,7 @@ class ProfileRequests:
 
     async def _answer(self, request: TakeProfile) -> None:
         if self._profiler is None:
-            from ipc.process.profiles import Profiler  # most workers are never profiled
+            from ipc.host.process.profiles import Profiler  # most workers are never profiled
 
             self._profiler = Profiler()
         code, text = await self._profiler.take(request.profile, request.seconds, request.action)

@@ -1,1 +1,1 @@
-"""This host: its clock, directories, file systems, addresses and ids, and files that are written at once."""
+"""This host: its clock, directories, file systems and addresses, and files that are written at once."""

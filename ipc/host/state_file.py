@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from ipc.host.atomic_file import move_aside, read_bounded
-from ipc.text.safe_text import MAX_EVENT_BYTES, safe_line
+from ipc.host.text.safe_text import MAX_EVENT_BYTES, safe_line
 
 T = TypeVar("T")
 

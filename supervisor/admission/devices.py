@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.podresources.devices import NOTHING, Allocated, Devices
-from ipc.podresources.pod_requests import amount
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
+from ipc.k8s.podresources.devices import NOTHING, Allocated, Devices
+from ipc.k8s.podresources.pod_requests import amount
 
 NOBODY: Final[Mapping[str, AbstractSet[str]]] = {}
 

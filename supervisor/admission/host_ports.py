@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 
 ANY_ADDRESS: Final = "0.0.0.0"
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ipc.podresources.devices import Device, DeviceEdits, Devices
+from ipc.k8s.podresources.devices import Device, DeviceEdits, Devices
 from supervisor.config.cdi_specs import CdiDevice, SpecsRead, node_mount, read_cdi_specs
 from supervisor.config.settings import Settings
 

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.node_resources import NodeResources
 from supervisor.config.settings import Settings
 
 OS_LABEL: Final = "kubernetes.io/os"

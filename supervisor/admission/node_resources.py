@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.quantity import Notation, format_quantity
-from ipc.eviction.thresholds import parse_thresholds
-from ipc.nodestatus.allocatable import reservation, reservation_problem, without
-from ipc.podresources.devices import Devices
-from ipc.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, PodCgroups, SwapLimits
-from ipc.podresources.pod_cgroups import PID, root_of_instance
+from ipc.k8s.api.quantity import Notation, format_quantity
+from ipc.k8s.eviction.thresholds import parse_thresholds
+from ipc.k8s.nodestatus.allocatable import reservation, reservation_problem, without
+from ipc.k8s.podresources.devices import Devices
+from ipc.k8s.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, PodCgroups, SwapLimits
+from ipc.k8s.podresources.pod_cgroups import PID, root_of_instance
 from supervisor.admission.cgroups import delegated_controllers, limits_swap, managed_cgroup
 from supervisor.admission.node_devices import capacity_of, not_healthy, read_devices
 from supervisor.config.containers_conf import SYSTEMD

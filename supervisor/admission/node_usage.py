@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.podresources.pod_requests import pod_requests
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.pod_requests import pod_requests
 from supervisor.admission.host_ports import HostPort, host_ports
 
 
@@ -20,7 +20,7 @@ class _Taken(msgspec.Struct, frozen=True):
 
     pod: Pod
     requests: Mapping[str, int]
-    """By resource, in the units of `ipc.podresources.pod_requests`."""
+    """By resource, in the units of `ipc.k8s.podresources.pod_requests`."""
     ports: tuple[HostPort, ...]
 
 
@@ -68,7 +68,7 @@ class NodeUsage:
         return others
 
     def requested(self, resource: str) -> int:
-        """Requests of all pods, in the units of `ipc.podresources.pod_requests`."""
+        """Requests of all pods, in the units of `ipc.k8s.podresources.pod_requests`."""
         return self._total[resource]
 
     def holder(self, wanted: HostPort) -> tuple[Pod, HostPort] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 
 
 class _Dead(NamedTuple):

@@ -15,14 +15,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import is_api_pod
-from ipc.api.pod_containers import every_container
-from ipc.api.support.warnings import field_warnings
-from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
-from ipc.scheduling.node_affinity import matches_node
-from ipc.scheduling.priority import SYSTEM_CLASSES
-from ipc.scheduling.tolerations import tolerates_all
+from ipc.k8s.api.annotations import is_api_pod
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.support.warnings import field_warnings
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.scheduling.node_affinity import matches_node
+from ipc.k8s.scheduling.priority import SYSTEM_CLASSES
+from ipc.k8s.scheduling.tolerations import tolerates_all
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_labels import HOST_OS, OS_LABEL, node_labels
 from supervisor.admission.node_usage import NodeUsage

@@ -11,15 +11,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.podresources.pod_requests import CPU, MEMORY, PODS, pod_requests
-from ipc.podresources.qos import compute_pod_qos
-from ipc.scheduling.priority import can_preempt, is_critical
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.pod_requests import CPU, MEMORY, PODS, pod_requests
+from ipc.k8s.podresources.qos import compute_pod_qos
+from ipc.k8s.scheduling.priority import can_preempt, is_critical
 from supervisor.admission.predicates import UNEXPECTED_ADMISSION_ERROR, Rejected
 from supervisor.admission.resource_fit import Shortage
 
 Requirements = Mapping[str, int]
-"""Amount that is missing of each resource, in the units of `ipc.podresources.pod_requests`."""
+"""Amount that is missing of each resource, in the units of `ipc.k8s.podresources.pod_requests`."""
 _TIE_BREAKERS: Final = (MEMORY, CPU)
 
 

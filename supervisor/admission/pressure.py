@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import Taint
-from ipc.eviction.signals import NodePressure
-from ipc.kubecontainer.pod_failure import EVICTED
-from ipc.podresources.qos import compute_pod_qos
-from ipc.scheduling.priority import is_critical
-from ipc.scheduling.tolerations import tolerates_all
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import Taint
+from ipc.k8s.eviction.signals import NodePressure
+from ipc.k8s.kubecontainer.pod_failure import EVICTED
+from ipc.k8s.podresources.qos import compute_pod_qos
+from ipc.k8s.scheduling.priority import is_critical
+from ipc.k8s.scheduling.tolerations import tolerates_all
 
 MEMORY_PRESSURE_TAINT: Final = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
 """k8s.io/api/core/v1, TaintNodeMemoryPressure."""

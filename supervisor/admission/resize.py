@@ -11,19 +11,19 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.validation.pods.containers import all_containers
-from ipc.kubecontainer.resize import changed_resources, restarting_resources, why_not_in_place
-from ipc.podresources.allocation import (
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.validation.pods.containers import all_containers
+from ipc.k8s.kubecontainer.resize import changed_resources, restarting_resources, why_not_in_place
+from ipc.k8s.podresources.allocation import (
     RESIZABLE,
     allocation_from_pod,
     resource_amounts,
     update_pod_from_allocation,
 )
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
-from ipc.podresources.swap import may_swap
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from ipc.k8s.podresources.swap import may_swap
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resource_fit import allocatable, shortages
 

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.quantity import parse_quantity
-from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import COMPUTE, PODS, amount, is_counted, pod_requests
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.pod_requests import COMPUTE, PODS, amount, is_counted, pod_requests
 from supervisor.admission.node_usage import NodeUsage
 
 _DELEGATE: Final = "Delegate=cpu memory pids in user@.service allows it"
@@ -20,8 +20,8 @@ MAX_SHOWN: Final = 10
 
 
 def allocatable(node: NodeResources) -> dict[str, int]:
-    """Resources that pods may have together, in the units of `ipc.podresources.pod_requests`; empty for a node of which
-    nothing is known."""
+    """Resources that pods may have together, in the units of `ipc.k8s.podresources.pod_requests`; empty for a node of
+    which nothing is known."""
     return {name: amount(node.allocatable, name) for name in COMPUTE} if node.allocatable else {}
 
 

@@ -8,8 +8,8 @@ from itertools import groupby
 
 import msgspec
 
-from ipc.resources.registry import BY_PLURAL, RESOURCES, find_resource, in_category
-from ipc.resources.resource import Resource
+from ipc.k8s.resources.registry import BY_PLURAL, RESOURCES, find_resource, in_category
+from ipc.k8s.resources.resource import Resource
 from supervisor.cli.manifests import Manifest, objects_in, read_manifests
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
 from supervisor.cli.suggestions import did_you_mean

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ipc.host.atomic_file import UntrustedFile
-from ipc.kubecontainer.label_key import GRACE_PERIOD_S, INSTANCE, POD_NAME, POD_NAMESPACE, LabelKey, signs_sandbox
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.kubecontainer.label_key import GRACE_PERIOD_S, INSTANCE, POD_NAME, POD_NAMESPACE, LabelKey, signs_sandbox
 from supervisor.cli.options import Failure
 from supervisor.state.instance_lock import InstanceBusy, acquire
 from supervisor.state.label_key_file import NAME, load

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ipc.resources.registry import RESOURCES, find_resource
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.registry import RESOURCES, find_resource
 from supervisor.cli.options import DEFAULT_NAMESPACE, chosen_socket
 from supervisor.client.errors import AgentError
 from supervisor.client.http import AgentClient, pod_path, pods_path

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ipc.process import interrupts
-from ipc.text.safe_text import safe_text
+from ipc.host.process import interrupts
+from ipc.host.text.safe_text import safe_text
 from supervisor.cli.messages import EXIT_FAILURE, file_words, usage_code, usage_words
 from supervisor.cli.options import Failure, agent_options, namespace_before_command
 from supervisor.cli.pflag import normalized
@@ -18,7 +18,7 @@ from supervisor.cli.pflag import normalized
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from ipc.wire.boot import LoadWorkerMain
+    from ipc.link.wire.boot import LoadWorkerMain
 
 COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     "reading": {

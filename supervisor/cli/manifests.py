@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from ipc.resources import registry
-from ipc.text.safe_text import safe_text
+from ipc.host.text.safe_text import safe_text
+from ipc.k8s.resources import registry
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
@@ -104,7 +104,7 @@ class Target(msgspec.Struct, frozen=True):
     """Name of an object."""
 
     resource: str
-    """Plural of one of `ipc.resources.registry.APPLIED`."""
+    """Plural of one of `ipc.k8s.resources.registry.APPLIED`."""
     namespace: str
     """Empty for a resource that has none."""
     name: str

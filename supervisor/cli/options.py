@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 
-from ipc.resources import registry
-from ipc.text.durations import parse_duration
+from ipc.host.text.durations import parse_duration
+from ipc.k8s.resources import registry
 from supervisor.config.socket_path import admin_socket_path
 
 if TYPE_CHECKING:

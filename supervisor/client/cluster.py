@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ipc.host.atomic_file import UntrustedFile
-from ipc.kubeconfig.client_tls import client_context, read_file
-from ipc.kubeconfig.types import ClusterAccess
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.kubeconfig.client_tls import client_context, read_file
+from ipc.k8s.kubeconfig.types import ClusterAccess
 
 TIMEOUT_S: Final = 15.0
 """How long connecting, and each wait for bytes, may take, in seconds."""

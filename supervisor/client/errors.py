@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.text.json_types import UNDECODABLE, Json, JsonObject
+from ipc.host.text.json_types import UNDECODABLE, Json, JsonObject
 
 
 class AgentError(Exception):

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from ipc.resources import registry
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
+from ipc.k8s.resources import registry
 from supervisor.client.errors import ConnectionLost, RequestFailed, decode_object, raise_for_status, raise_status
 from supervisor.client.exchange import exchange, upload
 
@@ -189,7 +189,7 @@ class AgentClient:
         self._ask("POST", TRACE_PATH)
 
     def take_trace(self) -> bytes:
-        """End the trace, and return what the processes have told: an `ipc.shm.trace.Trace` as JSON."""
+        """End the trace, and return what the processes have told: an `ipc.link.shm.trace.Trace` as JSON."""
         found = self._get(TRACE_PATH, MAX_READ_ATTEMPTS)
         self._ask("DELETE", TRACE_PATH)
         return found

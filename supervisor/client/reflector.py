@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ipc.host import clock
-from ipc.resources.resource import PASSING
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
+from ipc.k8s.resources.resource import PASSING
 from supervisor.client.errors import ConnectionLost, RequestFailed
 from supervisor.client.http import AgentClient, Query, WatchEvent
 from supervisor.client.tables import CELLS, TABLE, columns_in, objects_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
 
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 """Accept header of whoever wants tables, and takes objects where there are none."""

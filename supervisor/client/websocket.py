@@ -25,7 +25,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import RemoteProtocolError
 
-from ipc.wire.stream_channels import BINARY, CLOSE, MAX_MESSAGE_BYTES, OK, TEXT, V5, ChannelSocket
+from ipc.link.wire.stream_channels import BINARY, CLOSE, MAX_MESSAGE_BYTES, OK, TEXT, V5, ChannelSocket
 from supervisor.client.errors import AgentUnreachable, ConnectionLost, raise_for_status
 
 OPEN_TIMEOUT_S: Final = 75.0

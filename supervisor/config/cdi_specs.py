@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.regular_files import read_regular_file
-from ipc.podresources.devices import Device, DeviceEdits, DeviceMount
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.podresources.devices import Device, DeviceEdits, DeviceMount
 from supervisor.sources.documents.reader import read_documents
 
 PODMANS_DIRECTORIES: Final = ("/etc/cdi", "/var/run/cdi", "/run/cdi")

@@ -16,10 +16,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.validation.names import qualified_name_problem
 from ipc.host.regular_files import opened_regular_file, read_at_most
-from ipc.text.durations import parse_duration
-from ipc.wire.credential_provider import RESPONSE_VERSIONS, TOKEN_VERSION, CredentialProvider, TokenAttributes
+from ipc.host.text.durations import parse_duration
+from ipc.k8s.api.validation.names import qualified_name_problem
+from ipc.link.wire.credential_provider import RESPONSE_VERSIONS, TOKEN_VERSION, CredentialProvider, TokenAttributes
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.sources.documents.reader import read_documents
 

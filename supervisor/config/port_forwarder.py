@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ipc.network.network_programs import HELPER_DIRS, PASTA
+from ipc.k8s.network.network_programs import HELPER_DIRS, PASTA
 
 KEY: Final = "rootless_port_forwarder"
 """Name in the table ``network`` of containers.conf."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.regular_files import read_regular_file
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 
 DEFAULT_PROFILES: Final = ("/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json")
 """Where Podman looks for its default profile when containers.conf names none (libpod, DefaultSeccompPath)."""

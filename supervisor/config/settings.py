@@ -14,18 +14,18 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from ipc.api.default_resources import is_extended
-from ipc.api.quantity import QuantityError, parse_amount
-from ipc.api.validation.names import DNS_LABEL, LABEL_VALUE, qualified_name_problem
-from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds
-from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
-from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
-from ipc.log.setup import LogTarget
-from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
-from ipc.network.network_settings import HOSTS_RESOLV_CONF
-from ipc.nodestatus.node_ip import node_ip_problem, socket_address_problem
-from ipc.text.durations import format_duration, parse_duration
+from ipc.host.log.setup import LogTarget
+from ipc.host.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
+from ipc.host.text.durations import format_duration, parse_duration
+from ipc.k8s.api.default_resources import is_extended
+from ipc.k8s.api.quantity import QuantityError, parse_amount
+from ipc.k8s.api.validation.names import DNS_LABEL, LABEL_VALUE, qualified_name_problem
+from ipc.k8s.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds
+from ipc.k8s.kubecontainer.container_gc import GcPolicy
+from ipc.k8s.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
+from ipc.k8s.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
+from ipc.k8s.network.network_settings import HOSTS_RESOLV_CONF
+from ipc.k8s.nodestatus.node_ip import node_ip_problem, socket_address_problem
 from supervisor.config.cdi_specs import CDI_NAME
 from supervisor.config.sysctl_allowlist import pattern_problem
 

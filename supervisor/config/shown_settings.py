@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.text.durations import format_duration
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.durations import format_duration
+from ipc.host.text.json_types import Json, JsonObject
 from supervisor.config.settings import Seconds, Settings
 
 HIDDEN: Final = "--- HIDDEN ---"

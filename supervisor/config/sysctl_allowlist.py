@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.podresources.sysctls import SysctlNamespace, dotted, namespace_of
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.podresources.sysctls import SysctlNamespace, dotted, namespace_of
 
 SYSCTL_FORBIDDEN: Final = "SysctlForbidden"
 MAX_PATTERN_CHARS: Final = 253

@@ -7,8 +7,9 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.messages.api_server import (
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages.api_server import (
     AdminRequest,
     ApplyManifests,
     CollectGarbage,
@@ -31,7 +32,6 @@ from ipc.messages.api_server import (
     StopAgent,
     UncordonNode,
 )
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import SettingsError
 from supervisor.control.agent_control import AgentControl
 from supervisor.control.profiles import Profiles

@@ -8,20 +8,20 @@ import logging
 from collections.abc import Callable
 
 from ipc.host.clock import Clock
-from ipc.log import message_ids, verbosity
-from ipc.log.message_ids import line_of_kind
-from ipc.log.verbosity import Verbosity
-from ipc.messages.cluster import RatesChanged
-from ipc.messages.garbage_report import GarbageReport
-from ipc.messages.node_worker import SetLogRotation
-from ipc.messages.pod_worker import Freeze
-from ipc.messages.wait_reasons import NextStep
-from ipc.podobjects.config_objects import ConfigObject, ObjectKey
-from ipc.shm.board import Board
+from ipc.host.log import verbosity
+from ipc.host.log.verbosity import Verbosity
+from ipc.k8s.podobjects.config_objects import ConfigObject, ObjectKey
+from ipc.link.messages.cluster import RatesChanged
+from ipc.link.messages.node_worker import SetLogRotation
+from ipc.link.messages.pod_worker import Freeze
+from ipc.link.messages.wait_reasons import NextStep
+from ipc.link.shm.board import Board
 from supervisor.config.resolution.cluster_section import cluster_settings
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.config.shown_settings import shown_settings
+from supervisor.control import message_ids
 from supervisor.control.configuration import Configuration
+from supervisor.control.message_ids import line_of_kind
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.loop.loop import SyncLoop
 from supervisor.processes import sd_notify
@@ -39,6 +39,7 @@ from supervisor.protocol.events import (
     StopPods,
     WorkerLeaving,
 )
+from supervisor.protocol.garbage_report import GarbageReport
 from supervisor.protocol.refusals import RequestRefused
 
 log = logging.getLogger(__name__)

@@ -6,13 +6,13 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from ipc.messages.api_server import ReadProfile, Reply
-from ipc.messages.base import ProfileTaken, TakeProfile
-from ipc.wire.boot import Role
+from ipc.link.messages.api_server import ReadProfile, Reply
+from ipc.link.messages.base import ProfileTaken, TakeProfile
+from ipc.link.wire.boot import Role
 from supervisor.processes.child_manager import ChildManager
 
 if TYPE_CHECKING:
-    from ipc.process.profiles import Profiler
+    from ipc.host.process.profiles import Profiler
 
 MASTER: Final = "master"
 SPARE_S: Final = 10.0
@@ -67,7 +67,7 @@ class Profiles:
     def _profiler(self) -> Profiler:
         """Imported when somebody asks: most masters are never profiled."""
         if self._own is None:
-            from ipc.process.profiles import Profiler
+            from ipc.host.process.profiles import Profiler
 
             self._own = Profiler()
         return self._own

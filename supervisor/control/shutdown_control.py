@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.config.settings import Settings
 from supervisor.control.shutdown_watch import ShutdownWatch
 from supervisor.managers.node_shutdown import shutdown_classes

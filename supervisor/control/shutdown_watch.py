@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from ipc.eventloop.tasks import BackgroundTasks, ignored
+from ipc.link.eventloop.tasks import BackgroundTasks, ignored
 from supervisor.control.logind import FIRST_PAUSE_S, MAX_PAUSE_S, Logind, LogindError
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipc.api.annotations import is_api_pod
-from ipc.messages.pod_worker import WorkType
-from ipc.podobjects.pod_claims import claim_name
+from ipc.k8s.api.annotations import is_api_pod
+from ipc.k8s.podobjects.pod_claims import claim_name
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.cache import PodCache
 from supervisor.pods.record import PodRecord

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.messages.cluster import PodValuesStated
-from ipc.messages.node_worker import VolumeDeleted
-from ipc.messages.pod_worker import ObjectsRead, WorkType
-from ipc.podobjects.cluster_values import NO_VALUES
+from ipc.k8s.podobjects.cluster_values import NO_VALUES
+from ipc.link.messages.cluster import PodValuesStated
+from ipc.link.messages.node_worker import VolumeDeleted
+from ipc.link.messages.pod_worker import ObjectsRead, WorkType
 from supervisor.desired.volume_updates import VolumeUpdates
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import ObjectStore

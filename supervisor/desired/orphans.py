@@ -6,9 +6,9 @@ from __future__ import annotations
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.log.entry import Subject
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.host.log.entry import Subject
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.pod_stop import PodStop
 from supervisor.podcontrol.removals import PodRemovals

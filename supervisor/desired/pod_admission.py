@@ -12,14 +12,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.tasks import note_failure
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.messages import event_reasons
-from ipc.metrics import kubelet as metrics
-from ipc.scheduling.priority import is_critical, pod_priority
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.scheduling.priority import is_critical, pod_priority
+from ipc.link.eventloop.tasks import note_failure
+from ipc.link.messages import event_reasons
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import (
     UNEXPECTED_ADMISSION_ERROR,

@@ -12,14 +12,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Instant
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import WorkType
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.desired.pod_admission import PodAdmission
 from supervisor.managers.allocation import AllocationManager
 from supervisor.node.node_shutdown import NodeShutdown

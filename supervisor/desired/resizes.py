@@ -12,17 +12,17 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.base import ResourceList
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.resize import is_resize_in_progress
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult
-from ipc.metrics import kubelet as metrics
-from ipc.podresources.allocation import RESIZABLE, allocation_from_pod
-from ipc.podresources.pod_requests import amount
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.base import ResourceList
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.resize import is_resize_in_progress
+from ipc.k8s.podresources.allocation import RESIZABLE, allocation_from_pod
+from ipc.k8s.podresources.pod_requests import amount
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.pod_worker import SyncAction, SyncDone, SyncResult
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
 from supervisor.admission.resource_fit import unenforced

@@ -10,18 +10,18 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.persistent_volume import PersistentVolume
-from ipc.api.v1.scheduling import NodeSelector
 from ipc.host.clock import Instant, parse_rfc3339, rfc3339
-from ipc.messages import event_reasons
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import DeleteVolume, VolumeDeleted
-from ipc.messages.pod_worker import WorkType
-from ipc.podobjects.cluster_values import ClusterValues
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
-from ipc.podobjects.pod_claims import PodClaim, claim_name
-from ipc.scheduling.node_affinity import selects_node
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume
+from ipc.k8s.api.v1.scheduling import NodeSelector
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.podobjects.pod_claims import PodClaim, claim_name
+from ipc.k8s.scheduling.node_affinity import selects_node
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.node_worker import DeleteVolume, VolumeDeleted
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.admission.node_labels import node_labels
 from supervisor.desired.claim_holders import ClaimHolders
 from supervisor.persistentvolume.controller import PersistentVolumeController

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeGuard
 
-from ipc.eviction.observations import amount_of
-from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
-from ipc.network.network_programs import PASTA, SLIRP4NETNS, program_problem, version_numbers, wanted_program
-from ipc.network.network_settings import BRIDGE
-from ipc.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
-from ipc.podresources.pod_cgroups import root_name, systemd_basename
+from ipc.k8s.eviction.observations import amount_of
+from ipc.k8s.eviction.signals import Signal
+from ipc.k8s.network.network_programs import PASTA, SLIRP4NETNS, program_problem, version_numbers, wanted_program
+from ipc.k8s.network.network_settings import BRIDGE
+from ipc.k8s.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
+from ipc.k8s.podresources.pod_cgroups import root_name, systemd_basename
 from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
 from supervisor.doctor.before_podman_6 import upgrade_findings

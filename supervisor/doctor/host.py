@@ -24,10 +24,10 @@ from ipc.host.clock import monotonic
 from ipc.host.file_systems import file_system_at
 from ipc.host.network_addresses import addresses_of
 from ipc.host.regular_files import read_regular_file
-from ipc.podresources.devices import Devices
-from ipc.podresources.node_resources import NodeResources
-from ipc.text.json_types import JsonObject
-from ipc.text.userinfo import without_userinfo
+from ipc.host.text.json_types import JsonObject
+from ipc.host.text.userinfo import without_userinfo
+from ipc.k8s.podresources.devices import Devices
+from ipc.k8s.podresources.node_resources import NodeResources
 from supervisor.admission import cgroups
 from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine

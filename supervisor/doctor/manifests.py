@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from ipc.api.defaults import image_pull_policy
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
+from ipc.k8s.api.defaults import image_pull_policy
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit

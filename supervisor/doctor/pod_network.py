@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.atomic_file import UntrustedFile
-from ipc.kubeconfig.client_tls import read_file
-from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.network.network_settings import BRIDGE
+from ipc.k8s.kubeconfig.client_tls import read_file
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.network.network_settings import BRIDGE
 from supervisor.config.resolution.cluster_section import kubernetes_service
 from supervisor.config.resolution.node_files import node_kubeconfig
 from supervisor.config.settings import Settings

@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.quantity import Amount, Notation, parse_amount
-from ipc.api.v1.pod import Pod
-from ipc.eviction.observations import SignalObservations, amount_of, threshold_amount
-from ipc.eviction.signals import EPHEMERAL_STORAGE, MEMORY, resource_of
-from ipc.eviction.thresholds import Threshold
-from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
+from ipc.k8s.api.quantity import Amount, Notation, parse_amount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.eviction.observations import SignalObservations, amount_of, threshold_amount
+from ipc.k8s.eviction.signals import EPHEMERAL_STORAGE, MEMORY, resource_of
+from ipc.k8s.eviction.thresholds import Threshold
+from ipc.k8s.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 
 OFFENDING_CONTAINERS: Final = "offending_containers"
 OFFENDING_CONTAINERS_USAGE: Final = "offending_containers_usage"

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import MEMORY_MEDIUM, Volume
-from ipc.eviction.file_systems import Layout, Part, parts_that_count
-from ipc.eviction.signals import EPHEMERAL_STORAGE, INODES, MEMORY, PIDS, Signal, resource_of
-from ipc.eviction.usage import DiskUsage, PodUsage
-from ipc.podresources.pod_requests import pod_requests
-from ipc.scheduling.priority import pod_priority
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import MEMORY_MEDIUM, Volume
+from ipc.k8s.eviction.file_systems import Layout, Part, parts_that_count
+from ipc.k8s.eviction.signals import EPHEMERAL_STORAGE, INODES, MEMORY, PIDS, Signal, resource_of
+from ipc.k8s.eviction.usage import DiskUsage, PodUsage
+from ipc.k8s.podresources.pod_requests import pod_requests
+from ipc.k8s.scheduling.priority import pod_priority
 
 UsageOf = Callable[[Pod], PodUsage | None]
 Key = Callable[[Pod], object]

@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.eviction.observations import SignalObservations, thresholds_met
-from ipc.eviction.signals import NodePressure, Signal, condition_of
-from ipc.eviction.thresholds import Threshold
+from ipc.k8s.eviction.observations import SignalObservations, thresholds_met
+from ipc.k8s.eviction.signals import NodePressure, Signal, condition_of
+from ipc.k8s.eviction.thresholds import Threshold
 
 _FIRST: Final = (Signal.MEMORY_AVAILABLE, Signal.ALLOCATABLE_MEMORY_AVAILABLE)
 """Signals that are acted on before all others."""

@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eviction.file_systems import Layout
-from ipc.eviction.observations import SignalObservations, thresholds_met
-from ipc.eviction.signals import resource_of
-from ipc.eviction.thresholds import Threshold
-from ipc.eviction.usage import PodUsage
-from ipc.scheduling.priority import is_critical
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.eviction.file_systems import Layout
+from ipc.k8s.eviction.observations import SignalObservations, thresholds_met
+from ipc.k8s.eviction.signals import resource_of
+from ipc.k8s.eviction.thresholds import Threshold
+from ipc.k8s.eviction.usage import PodUsage
+from ipc.k8s.scheduling.priority import is_critical
 from supervisor.eviction.messages import EvictionMessage, eviction_message
 from supervisor.eviction.ranking import rank
 

@@ -12,11 +12,11 @@ from typing import Final, Protocol
 import orjson
 
 from ipc.host.clock import monotonic
-from ipc.libpod import endpoints
-from ipc.libpod.answers import Created
-from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint
-from ipc.libpod.go_json import decode_value
-from ipc.text.json_types import JsonObject
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.answers import Created
+from ipc.host.libpod.endpoints import DEADLINE_S, ROOT, Endpoint
+from ipc.host.libpod.go_json import decode_value
+from ipc.host.text.json_types import JsonObject
 from supervisor.client.errors import RequestFailed
 from supervisor.client.exchange import exchange
 from supervisor.config.containers_conf import named_profile

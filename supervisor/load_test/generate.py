@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
 from supervisor.sources.applied import MAX_APPLIED_OBJECTS
 
 NAMESPACE: Final = "load-test"

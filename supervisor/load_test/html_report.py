@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from ipc.text.human import mebibytes
+from ipc.host.text.human import mebibytes
 from supervisor.load_test.report import Report, facts, verdict
 
 WIDTH: Final = 720

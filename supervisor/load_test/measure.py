@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.messages.sync_error import SyncError
-from ipc.shm.trace import Span
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.shm.trace import Span
 from supervisor.client.http import WatchEvent
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 import psutil
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 
 HELPERS: Final = frozenset(
     ("conmon", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "aardvark-dns", "fuse-overlayfs", "crun", "podman")

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.text.human import mebibytes
+from ipc.host.text.human import mebibytes
 from supervisor.cli.printers.tables import TablePrinter
 from supervisor.load_test.measure import Percentiles
 from supervisor.load_test.processes import Usage

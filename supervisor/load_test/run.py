@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 import psutil
 
-from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host import clock
-from ipc.shm.trace import Trace
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.link.shm.trace import Trace
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import NODES_PATH, AgentClient, pods_path
 from supervisor.client.reflector import Reflector

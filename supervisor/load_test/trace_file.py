@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.shm.trace import Span
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.link.shm.trace import Span
 
 MICROS: Final = 1_000_000
 OF_NO_POD: Final = "no single pod"

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import BeginningKept, SyncDone, WorkType
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.pod_failure import EVICTED, PodFailure
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import BeginningKept, SyncDone, WorkType
+from ipc.link.messages.sync_error import SyncError
 from supervisor.desired.resizes import Resizes
 from supervisor.loop import requeue
 from supervisor.managers.container_gc import removal_failures

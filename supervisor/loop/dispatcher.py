@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import WorkType
-from ipc.messages.wait_reasons import WaitReason
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.messages.wait_reasons import WaitReason
 from supervisor.desired.pod_updates import PodUpdates
 from supervisor.desired.resizes import Resizes
 from supervisor.loop.pod_steps import PodSteps

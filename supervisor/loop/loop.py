@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ipc.host.clock import Instant
-from ipc.messages import base, cluster, node_worker, pod_worker
-from ipc.messages.wait_reasons import NextStep
-from ipc.nodestatus.node import NodeCondition
-from ipc.podobjects.config_objects import ConfigObject, ObjectKey
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.nodestatus.node import NodeCondition
+from ipc.k8s.podobjects.config_objects import ConfigObject, ObjectKey
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages import base, cluster, node_worker, pod_worker
+from ipc.link.messages.wait_reasons import NextStep
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
 from supervisor.loop.assembly import ActualHandlers, DesiredHandlers, Owners, Reports

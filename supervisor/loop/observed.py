@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.messages import event_reasons
-from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages import event_reasons
+from ipc.link.messages.node_worker import Observation, ObservationFailed
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.probe_manager import ProbeManager

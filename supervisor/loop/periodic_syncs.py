@@ -11,14 +11,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.metrics import rootlet as metrics
-from ipc.network.bandwidth import UNLIMITED, pod_bandwidth
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.network.bandwidth import UNLIMITED, pod_bandwidth
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.pod_requests import EPHEMERAL_STORAGE
+from ipc.link.metrics import rootlet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.loop import requeue
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.tracking import PodTracking

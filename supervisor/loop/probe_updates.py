@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, WorkType
+from ipc.link.messages.pod_worker import ProbeResultChanged, ProbingStopped, WorkType
 from supervisor.managers.probe_manager import ProbeManager, needs_sync
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer

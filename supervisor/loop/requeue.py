@@ -7,8 +7,8 @@ import random
 from typing import Final
 
 from ipc.host.clock import Instant
-from ipc.messages.pod_worker import SyncDone
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.pod_worker import SyncDone
+from ipc.link.messages.sync_error import SyncError
 from supervisor.config.settings import Settings
 from supervisor.pods.work_queue import jitter
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.messages.pod_worker import Freeze, SyncPod, WorkType
-from ipc.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.link.messages.pod_worker import Freeze, SyncPod, WorkType
 from supervisor.managers.allocation import IN_PROGRESS, AllocationManager
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.probe_manager import ProbeManager

@@ -11,18 +11,18 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodCondition
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.podresources.allocation import (
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import PodCondition
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podresources.allocation import (
     allocation_from_pod,
     is_resize_increasing_requests,
     update_pod_from_allocation,
 )
-from ipc.podresources.devices import Allocated
-from ipc.podresources.qos import compute_pod_qos
-from ipc.scheduling.priority import pod_priority
+from ipc.k8s.podresources.devices import Allocated
+from ipc.k8s.podresources.qos import compute_pod_qos
+from ipc.k8s.scheduling.priority import pod_priority
 from supervisor.pods.parts import KnownPods, PodParts
 from supervisor.state.resources_checkpoint import NONE, PodResources
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from ipc.eventloop.tasks import note_failure
-from ipc.kubecontainer.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages import event_reasons
-from ipc.messages.base import EventReport, node_event
-from ipc.messages.node_worker import CollectLogs
-from ipc.messages.pod_worker import SyncAction, SyncDone
+from ipc.k8s.kubecontainer.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.eventloop.tasks import note_failure
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import EventReport, node_event
+from ipc.link.messages.node_worker import CollectLogs
+from ipc.link.messages.pod_worker import SyncAction, SyncDone
 
 CONTAINER_GC_PERIOD_S: Final = 60.0
 """pkg/kubelet/kubelet.go, ContainerGCPeriod."""
@@ -52,7 +52,7 @@ def dead_beyond_maximum(
     node. To be asked when all sources are known.
 
     Pods that are not wanted are on their way out with all they have: their containers do not count. Of a wanted one the
-    newest container of each name stays in any case (`ipc.kubecontainer.container_gc`).
+    newest container of each name stays in any case (`ipc.k8s.kubecontainer.container_gc`).
     """
     if policy.max_containers < 0:
         return {}

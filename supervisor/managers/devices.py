@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.podresources.devices import NOTHING, Allocated, Devices
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.podresources.devices import NOTHING, Allocated, Devices
 from supervisor.admission.devices import DeviceError, allocate, asks_for_devices, names_by_resource
 from supervisor.managers.allocation import AllocationManager
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.kubecontainer.image_gc import ImageGcPolicy
-from ipc.messages import event_reasons
-from ipc.messages.base import EventReport, node_event
-from ipc.messages.node_worker import CollectImages, ImagesCollected
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.image_gc import ImageGcPolicy
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import EventReport, node_event
+from ipc.link.messages.node_worker import CollectImages, ImagesCollected
 
 IMAGE_GC_PERIOD_S: Final = 300.0
 """pkg/kubelet/kubelet.go, ImageGCPeriod."""

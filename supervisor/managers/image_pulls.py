@@ -16,10 +16,10 @@ from typing import Final, assert_never
 
 import msgspec
 
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.node_worker import CancelPull, StartPull
-from ipc.messages.pod_worker import AbandonPull, PullImage
-from ipc.podobjects.registry_login import Pull
+from ipc.k8s.podobjects.registry_login import Pull
+from ipc.link.messages.base import PullEnded, PullProgress
+from ipc.link.messages.node_worker import CancelPull, StartPull
+from ipc.link.messages.pod_worker import AbandonPull, PullImage
 from supervisor.config.settings import Settings
 from supervisor.managers.token_bucket import TokenBucket
 from supervisor.processes.worker_pool import NODE_SLOT

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.scheduling.priority import SYSTEM_CRITICAL_PRIORITY
 from supervisor.config.settings import MAX_SHUTDOWN_GRACE_S, Settings, ShutdownGraceItem
 
 NODE_SHUTDOWN_REASON: Final = "Terminated"

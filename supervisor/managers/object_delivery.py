@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.messages.pod_worker import WorkType
-from ipc.messages.wait_reasons import WaitReason
-from ipc.podobjects.cluster_values import ClusterValues
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podobjects.pod_claims import PodClaim
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podobjects.pod_claims import PodClaim
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.messages.wait_reasons import WaitReason
 from supervisor.managers.object_store import ObjectStore, PodObjects
 from supervisor.pods.parts import NO_LOAD, Load
 from supervisor.pods.record import PodRecord

@@ -2,7 +2,7 @@
 
 In memory only, of Secrets and of ConfigMaps alike: there is no checkpoint of them but for their names. Until every
 source was read once, what is not here is *unknown*, which is something else than absent
-(`ipc.podobjects.config_objects.ConfigObjects`); what was there before a restart, until its file was read.
+(`ipc.k8s.podobjects.config_objects.ConfigObjects`); what was there before a restart, until its file was read.
 
 Upstream's counterpart is the manager of pkg/kubelet/util/manager, which watches what its pods refer to; here all of
 them are known, and the pods that refer to one that changes are synced at once (`supervisor.desired.object_updates`).
@@ -15,10 +15,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.scheduling import RuntimeClass
-from ipc.podobjects.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectKind, ObjectRef
-from ipc.podobjects.redaction import Blocks
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.scheduling import RuntimeClass
+from ipc.k8s.podobjects.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectKind, ObjectRef
+from ipc.k8s.podobjects.redaction import Blocks
 from supervisor.managers.secret_values import SecretValues
 from supervisor.protocol.source_updates import ObjectUpdate
 
@@ -94,7 +94,7 @@ class ObjectStore:
 
     def values_known(self, namespace: str, references: Iterable[ObjectRef]) -> tuple[Blocks, ...] | None:
         """Blocks by which the values of the Secrets among the references are recognised, for
-        `ipc.podobjects.redaction`; None when one of them is unknown, or they are too large."""
+        `ipc.k8s.podobjects.redaction`; None when one of them is unknown, or they are too large."""
         keys = [ref.key_in(namespace) for ref in references if ref.kind is ObjectKind.SECRET]
         if any(key not in self._stored and self._may_come(key) for key in keys):
             return None

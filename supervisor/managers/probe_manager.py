@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
-from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
+from ipc.link.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
 from supervisor.pods.cache import CacheEntry
 from supervisor.pods.parts import NO_RESULTS, NOT_PROBED, KnownPods, Probing
 from supervisor.pods.record import PodRecord

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from ipc.api.v1.config_objects import Secret
-from ipc.podobjects.config_objects import ObjectKey
-from ipc.podobjects.redaction import MAX_VALUES_BYTES, Blocks, blocks_of, values_size
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.podobjects.config_objects import ObjectKey
+from ipc.k8s.podobjects.redaction import MAX_VALUES_BYTES, Blocks, blocks_of, values_size
 
 MAX_FORMER_BYTES: Final = 1 << 20
 """Most that replaced Secrets take together, values and a fixed cost each; the oldest go first."""

@@ -10,10 +10,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.messages.garbage_report import DeadContainer, GarbageReport
-from ipc.messages.node_worker import ImagesCollected, LogsCollected
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.node_worker import ImagesCollected, LogsCollected
 from supervisor.managers.container_gc import ContainerGc, collect_logs, collection_failures, dead_of_each
 from supervisor.managers.image_gc import NO_NODE_WORKER, Collected, ImageGc, wanted_images
 from supervisor.podcontrol.announcer import Announcer
@@ -24,6 +23,7 @@ from supervisor.pods.table import PodTable
 from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.commands import GarbageCollected
 from supervisor.protocol.events import GarbageRequest
+from supervisor.protocol.garbage_report import DeadContainer, GarbageReport
 from supervisor.record.status_manager import StatusManager
 
 NOT_YET: Final = "nothing is collected before all sources were read and Podman was listed, or while the agent stops"

@@ -16,19 +16,19 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eviction.file_systems import Reclaim, ways_to_reclaim
-from ipc.eviction.signals import MEMORY, PIDS, resource_of
-from ipc.eviction.thresholds import Threshold
-from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
-from ipc.messages import event_reasons
-from ipc.messages.base import node_event
-from ipc.messages.node_worker import NodeObserved, ObserveNode
-from ipc.messages.pod_worker import WorkType
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.eviction.file_systems import Reclaim, ways_to_reclaim
+from ipc.k8s.eviction.signals import MEMORY, PIDS, resource_of
+from ipc.k8s.eviction.thresholds import Threshold
+from ipc.k8s.eviction.usage import PodUsage
+from ipc.k8s.kubecontainer.pod_failure import EVICTED, PodFailure
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import node_event
+from ipc.link.messages.node_worker import NodeObserved, ObserveNode
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.eviction.rounds import most_urgent_first
 from supervisor.eviction.victim import Eviction, eviction
 from supervisor.managers.container_gc import ALL_DEAD, dead_of_each

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.scheduling.priority import pod_priority
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.scheduling.priority import pod_priority
 from supervisor.admission.predicates import Rejected
 from supervisor.managers.node_shutdown import (
     NODE_SHUTDOWN_MESSAGE,

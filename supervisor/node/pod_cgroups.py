@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.messages.node_worker import UpdatePodCgroups
-from ipc.messages.pod_worker import WorkType
-from ipc.podresources.pod_cgroups import burstable_milli_cpu, shared_slices
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.pod_cgroups import burstable_milli_cpu, shared_slices
+from ipc.link.messages.node_worker import UpdatePodCgroups
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.pods.cache import PodCache

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.eviction.file_systems import Layout, layout_of, with_containerfs
-from ipc.eviction.signals import NodePressure
-from ipc.eviction.thresholds import Threshold
 from ipc.host.clock import Instant, rfc3339
-from ipc.messages import event_reasons
-from ipc.messages.base import node_event
-from ipc.messages.node_worker import NodeObserved
-from ipc.nodestatus.conditions import set_pressure
-from ipc.nodestatus.node import NodeCondition
+from ipc.k8s.eviction.file_systems import Layout, layout_of, with_containerfs
+from ipc.k8s.eviction.signals import NodePressure
+from ipc.k8s.eviction.thresholds import Threshold
+from ipc.k8s.nodestatus.conditions import set_pressure
+from ipc.k8s.nodestatus.node import NodeCondition
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import node_event
+from ipc.link.messages.node_worker import NodeObserved
 from supervisor.config.resolution.node_thresholds import node_thresholds
 from supervisor.eviction.rounds import PressureState, next_round
 from supervisor.podcontrol.announcer import Announcer

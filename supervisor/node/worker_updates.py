@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ipc.host.clock import Instant
-from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from ipc.shm.board import pod_digest
+from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.link.shm.board import pod_digest
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
 from supervisor.managers.probe_manager import ProbeManager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.patching.values import same
-from ipc.text.json_types import JsonObject, JsonValue
+from ipc.host.text.json_types import JsonObject, JsonValue
+from ipc.k8s.patching.values import same
 
 
 def json_merge(original: JsonValue, patch: JsonValue) -> JsonValue:

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import jsonpatch
 import jsonpointer
 
-from ipc.patching.values import PatchError
-from ipc.text.json_types import Json, JsonValue
+from ipc.host.text.json_types import Json, JsonValue
+from ipc.k8s.patching.values import PatchError
 
 MAX_OPERATIONS: Final = 10_000
 """Most operations of one patch."""

@@ -8,14 +8,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.patching.strategic_merge import strategic_merge
-from ipc.patching.strategic_schema import StructSchema
-from ipc.patching.values import PatchError, parse_json, parse_object
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.k8s.patching.strategic_merge import strategic_merge
+from ipc.k8s.patching.strategic_schema import StructSchema
+from ipc.k8s.patching.values import PatchError, parse_json, parse_object
 from supervisor.patching.json_merge import json_merge
 
 STRATEGIC: Final = "strategic"

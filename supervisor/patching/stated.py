@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ipc.patching.strategic_merge import MERGE
-from ipc.patching.strategic_schema import FieldPatch, Schema
-from ipc.patching.values import identity
-from ipc.text.json_types import JsonObject, JsonValue
+from ipc.host.text.json_types import JsonObject, JsonValue
+from ipc.k8s.patching.strategic_merge import MERGE
+from ipc.k8s.patching.strategic_schema import FieldPatch, Schema
+from ipc.k8s.patching.values import identity
 
 
 def as_stated(

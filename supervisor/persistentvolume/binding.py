@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from ipc.api.podman_annotations import of_its_volume
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.messages import event_reasons
+from ipc.k8s.api.podman_annotations import of_its_volume
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.link.messages import event_reasons
 from supervisor.persistentvolume.matching import AVAILABLE, find_matching_volume, is_bound_to, volume_problem
 from supervisor.persistentvolume.shown import shown_volume
 from supervisor.persistentvolume.values import PODMAN_CLASS, Bindings, Documents, Unbound

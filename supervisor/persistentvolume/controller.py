@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.meta import ObjectReference
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
-from ipc.podobjects.pod_claims import PodClaim
+from ipc.k8s.api.v1.meta import ObjectReference
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.podobjects.pod_claims import PodClaim
 from supervisor.persistentvolume.binding import settle
 from supervisor.persistentvolume.shown import provisioned_volume, shown_claim, shown_volume
 from supervisor.persistentvolume.values import DELETE, Bindings, Documents, Unbound

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
-from ipc.api.quantity import parse_quantity
-from ipc.api.v1.base import ResourceList
-from ipc.api.v1.meta import LabelSelector, LabelSelectorRequirement
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.v1.base import ResourceList
+from ipc.k8s.api.v1.meta import LabelSelector, LabelSelectorRequirement
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 
 AVAILABLE: Final = "Available"
 _STORAGE: Final = "storage"

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.podman_annotations import volume_options
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
-from ipc.api.v1.persistent_volume import (
+from ipc.k8s.api.podman_annotations import volume_options
+from ipc.k8s.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.k8s.api.v1.persistent_volume import (
     CSIPersistentVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -16,7 +16,7 @@ from ipc.api.v1.persistent_volume import (
     PersistentVolumeSpec,
     PersistentVolumeStatus,
 )
-from ipc.messages import event_reasons
+from ipc.link.messages import event_reasons
 from supervisor.persistentvolume.matching import AVAILABLE
 from supervisor.persistentvolume.values import RETAIN
 from supervisor.state.volume_bindings import Binding, VolumePhase

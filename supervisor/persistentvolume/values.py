@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.messages.event_reasons import EventReason
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.link.messages.event_reasons import EventReason
 from supervisor.state.volume_bindings import Binding, ClaimKey
 
 PODMAN_CLASS: Final = "podman"

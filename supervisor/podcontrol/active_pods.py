@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.pods.table import PodTable
 from supervisor.record.status_manager import StatusManager

@@ -8,15 +8,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.tasks import FailureLog
 from ipc.host.clock import Instant
-from ipc.log.entry import NOBODY, Subject
-from ipc.messages import event_reasons
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventReason, EventType
-from ipc.messages.pod_worker import SyncDone
-from ipc.messages.sync_error import SyncError
-from ipc.text.safe_text import safe_line
+from ipc.host.log.entry import NOBODY, Subject
+from ipc.host.text.safe_text import safe_line
+from ipc.link.eventloop.tasks import FailureLog
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventReason, EventType
+from ipc.link.messages.pod_worker import SyncDone
+from ipc.link.messages.sync_error import SyncError
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.pods.cache import PodCache

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ipc.messages.api_server import FeedMessage, FeedReplay
-from ipc.messages.catalogue import ChildCommand
-from ipc.messages.node_worker import (
+from ipc.link.messages.api_server import FeedMessage, FeedReplay
+from ipc.link.messages.catalogue import ChildCommand
+from ipc.link.messages.node_worker import (
     CollectImages,
     CollectLogs,
     DeleteVolume,
@@ -17,7 +17,7 @@ from ipc.messages.node_worker import (
     Untrack,
     UpdatePodCgroups,
 )
-from ipc.messages.pod_worker import CancelSync
+from ipc.link.messages.pod_worker import CancelSync
 from supervisor.pods.board_rows import NO_ROW
 from supervisor.pods.record import PodRecord
 from supervisor.processes.worker_pool import NODE_SLOT

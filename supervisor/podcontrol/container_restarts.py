@@ -11,14 +11,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import ContainerKind, every_container, find_container
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.kubecontainer.frozen import is_frozen
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.pod_containers import ContainerKind, every_container, find_container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.frozen import is_frozen
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.pods.cache import PodCache
 from supervisor.pods.parts import KnownPods, PodParts

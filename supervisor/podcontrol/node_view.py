@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.eviction.signals import NodePressure
 from ipc.host.clock import Instant
-from ipc.messages.cluster import NodeStated
-from ipc.messages.node_worker import RuntimeHealth
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.eviction.signals import NodePressure
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.cluster import NodeStated
+from ipc.link.messages.node_worker import RuntimeHealth
 from supervisor.config.settings import Settings
 
 

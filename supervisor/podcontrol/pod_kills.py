@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.pod_worker import WorkType
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.admission.predicates import Rejected
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer

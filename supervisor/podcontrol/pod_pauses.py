@@ -1,17 +1,18 @@
 """Pods that somebody pauses and resumes (`rootlet pause pod`, `rootlet resume pod`).
 
-Which pods are paused is what Podman shows (`ipc.kubecontainer.frozen`), so no death loses it, and a `podman pod pause`
-by hand counts too. Kept here is only what was asked for and not done yet. While a pod is paused nothing of it is synced
-and its probes do not run; its end resumes it first (`workers.kuberuntime.pause_pod`). The kubelet has no such thing.
+Which pods are paused is what Podman shows (`ipc.k8s.kubecontainer.frozen`), so no death loses it, and a `podman pod
+pause` by hand counts too. Kept here is only what was asked for and not done yet. While a pod is paused nothing of it is
+synced and its probes do not run; its end resumes it first (`workers.kuberuntime.pause_pod`). The kubelet has no such
+thing.
 """
 
 from __future__ import annotations
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.frozen import is_frozen
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import Freeze, SyncAction, SyncDone, WorkType
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.frozen import is_frozen
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import Freeze, SyncAction, SyncDone, WorkType
+from ipc.link.messages.sync_error import SyncError
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.pods.cache import PodCache

@@ -8,8 +8,8 @@ from collections import deque
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.messages.node_worker import Relist
-from ipc.scheduling.priority import pod_priority
+from ipc.k8s.scheduling.priority import pod_priority
+from ipc.link.messages.node_worker import Relist
 from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.api.v1.pod import Pod
-from ipc.messages.node_worker import Untrack
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.node_worker import Untrack
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.podcontrol.command_buffer import CommandBuffer

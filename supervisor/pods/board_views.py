@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ipc.eventloop.tasks import note_failure
-from ipc.messages.node_worker import Observation
-from ipc.shm.board import Board
-from ipc.shm.observation_rows import read_status
+from ipc.link.eventloop.tasks import note_failure
+from ipc.link.messages.node_worker import Observation
+from ipc.link.shm.board import Board
+from ipc.link.shm.observation_rows import read_status
 
 
 def resolve(board: Board, observations: Iterable[Observation]) -> tuple[Observation, ...]:

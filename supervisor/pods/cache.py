@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 
 
 class CacheEntry(msgspec.Struct, frozen=True):

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import ContainerKind, every_container
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import parse_rfc3339
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.pod_containers import ContainerKind, every_container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import (
     CONTAINER_STATUS_UNKNOWN,
     UNKNOWN_EXIT_CODE,
     ContainerState,
@@ -24,7 +24,7 @@ from ipc.kubecontainer.pod_status import (
     RuntimePodStatus,
     SandboxStatus,
 )
-from ipc.kubecontainer.remembered_ends import (
+from ipc.k8s.kubecontainer.remembered_ends import (
     NO_RECORD,
     RememberedPod,
     Runs,
@@ -34,7 +34,7 @@ from ipc.kubecontainer.remembered_ends import (
     with_beginning,
     with_remembered,
 )
-from ipc.podobjects.redaction import WITHHELD
+from ipc.k8s.podobjects.redaction import WITHHELD
 from supervisor.pods.parts import KnownPods
 
 KEPT: Final = 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.messages.wait_reasons import HELD_UP
+from ipc.link.messages.wait_reasons import HELD_UP
 from supervisor.pods.next_step import Dispatch, Wait
 from supervisor.pods.record import PodRecord
 

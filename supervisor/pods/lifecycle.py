@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
-from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.link.messages.pod_worker import SyncDone, WorkType
 
 MINIMUM_GRACE_PERIOD_S: Final = 1
 """PW-10: a grace period of zero means this one."""

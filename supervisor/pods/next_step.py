@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant, rfc3339
-from ipc.messages.pod_worker import WorkType
-from ipc.messages.wait_reasons import WORDS, NextStep, WaitReason
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.messages.wait_reasons import WORDS, NextStep, WaitReason
 
 OF_OBJECTS: Final = frozenset({WaitReason.ROOM, WaitReason.SOURCES, WaitReason.FAULT})
 """Reasons that are known once a sync is put together."""

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.node_worker import Observation, Observe
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages.node_worker import Observation, Observe
 from supervisor.pods.board_rows import NO_ROW
 from supervisor.pods.cache import CacheEntry, PodCache
 

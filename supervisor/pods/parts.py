@@ -13,15 +13,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.tasks import FailureLog
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
-from ipc.messages.pod_worker import Freeze, ProbePod, PullFailure
-from ipc.podobjects.cluster_values import ClusterValues
-from ipc.podobjects.redaction import Blocks
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.k8s.podobjects.redaction import Blocks
+from ipc.link.eventloop.tasks import FailureLog
+from ipc.link.messages.pod_worker import Freeze, ProbePod, PullFailure
 from supervisor.pods.next_step import Wait
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.status_record import NO_STATUS, StatusRecord

@@ -1,12 +1,12 @@
 """Pods that kill their workers: a worker dies, hangs or takes all memory in a step for one of them.
 
-Mostly the dead says so: the board has whose step it died in (`ipc.shm.board.WorkerRow.current_pod`). A pod in whose
-steps `POISON_DEATHS` workers have died is a convict. Of a worker that died in nobody's step (killed from outside, or in
-a thread) all that is known is which pods had a sync in flight. One that had at `POISON_DEATHS` such deaths in a row is
-a suspect. Suspects are synced one at a time, each on *trial*: a death while one is on trial is its doing, and so is the
-last of these deaths when it leaves a single suspect. A trial that a sync comes back from, or that lasts too long, ends
-in probation: the next death with that pod in flight makes it a suspect again, one without it clears it. The rest of the
-shard is never held up.
+Mostly the dead says so: the board has whose step it died in (`ipc.link.shm.board.WorkerRow.current_pod`). A pod in
+whose steps `POISON_DEATHS` workers have died is a convict. Of a worker that died in nobody's step (killed from outside,
+or in a thread) all that is known is which pods had a sync in flight. One that had at `POISON_DEATHS` such deaths in a
+row is a suspect. Suspects are synced one at a time, each on *trial*: a death while one is on trial is its doing, and so
+is the last of these deaths when it leaves a single suspect. A trial that a sync comes back from, or that lasts too
+long, ends in probation: the next death with that pod in flight makes it a suspect again, one without it clears it. The
+rest of the shard is never held up.
 
 A convict is in quarantine: a worker that has convicts only does everything for it, and nobody else feels its deaths.
 After each nothing at all is done for it for a back-off that doubles. It leaves an hour after the last one, or a while
@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
+from ipc.link.eventloop.backoff import Backoff
 from supervisor.pods.parts import NO_DEATHS, Deaths, KnownPods, PodParts
 
 POISON_DEATHS: Final = 2

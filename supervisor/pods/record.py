@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from zlib import crc32
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.probe_results import probes_of
-from ipc.podobjects.config_objects import ObjectRef, referenced_objects
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.probe_results import probes_of
+from ipc.k8s.podobjects.config_objects import ObjectRef, referenced_objects
 from supervisor.pods.lifecycle import MAX_RESTS, PodLifecycle
 from supervisor.pods.next_step import Wait
 from supervisor.pods.parts import PodParts

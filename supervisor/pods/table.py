@@ -6,8 +6,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from ipc.api.v1.pod import Pod
-from ipc.podobjects.config_objects import ObjectKey, ObjectRef
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectRef
 from supervisor.pods.board_rows import NO_ROW, RowAllocator
 from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord

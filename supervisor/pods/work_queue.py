@@ -6,8 +6,8 @@ import heapq
 import random
 from typing import Final
 
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.pods.parts import KnownPods, PodParts
 
 _ADDS: Final = METERS.counter(metrics.WORKQUEUE_ADDS, metrics.PODS_QUEUE)

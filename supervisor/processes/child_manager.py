@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, assert_never
 
 from ipc.host.clock import Clock
-from ipc.log.entry import line_about
-from ipc.messages.api_server import WorkerInfo
-from ipc.messages.base import Ready, Shutdown
-from ipc.messages.catalogue import ChildCommand, ChildEvent, ChildReport
-from ipc.messages.zygote import Exited, Spawned, SpawnFailed, ZygoteReport
-from ipc.process.scheduling import STOPPED, scheduling_of
-from ipc.shm.board import Board
-from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN, Role, WorkerSettings
+from ipc.host.log.entry import line_about
+from ipc.link.messages.api_server import WorkerInfo
+from ipc.link.messages.base import Ready, Shutdown
+from ipc.link.messages.catalogue import ChildCommand, ChildEvent, ChildReport
+from ipc.link.messages.zygote import Exited, Spawned, SpawnFailed, ZygoteReport
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import EXIT_IDLE, EXIT_RESPAWN, Role, WorkerSettings
 from supervisor.processes.links import Links
+from supervisor.processes.scheduling import STOPPED, scheduling_of
 from supervisor.processes.worker_pool import (
     CHECK_PERIOD_S,
     AwaitDemand,
@@ -48,7 +48,7 @@ class ChildEvents(Protocol):
         """A child's first message came. Not ``running``: it was asked to leave meanwhile."""
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
-        """A child was reaped, and no incarnation follows it yet. ``current_pod``: as `ipc.shm.board.WorkerRow` has
+        """A child was reaped, and no incarnation follows it yet. ``current_pod``: as `ipc.link.shm.board.WorkerRow` has
         it."""
 
     def on_children_changed(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.messages.zygote import Spawn
-from ipc.wire.boot import Role
+from ipc.link.messages.zygote import Spawn
+from ipc.link.wire.boot import Role
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.worker_pool import (
     API_SLOT,

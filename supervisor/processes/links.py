@@ -9,15 +9,15 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.messages.api_server import EventChanged, PackedEventChanged, Reply
-from ipc.messages.catalogue import LINKS, ZYGOTE, ChildCommand, ChildReport
-from ipc.messages.pod_worker import SyncDone, SyncPod
-from ipc.messages.sync_error import SyncError
-from ipc.messages.zygote import SignalChild, Spawn, ZygoteCommand, ZygoteReport
-from ipc.wire.boot import Role, WorkerSettings
-from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed, FrameTooLarge, ProtocolError
-from ipc.wire.packets import PacketLink
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages.api_server import EventChanged, PackedEventChanged, Reply
+from ipc.link.messages.catalogue import LINKS, ZYGOTE, ChildCommand, ChildReport
+from ipc.link.messages.pod_worker import SyncDone, SyncPod
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.messages.zygote import SignalChild, Spawn, ZygoteCommand, ZygoteReport
+from ipc.link.wire.boot import Role, WorkerSettings
+from ipc.link.wire.channel import UNSENDABLE, Channel, ChannelClosed, FrameTooLarge, ProtocolError
+from ipc.link.wire.packets import PacketLink
 from supervisor.processes.child_specs import exec_spawn
 from supervisor.processes.outbox import Outbox, OutboxFull
 from supervisor.processes.worker_pool import KillChild, SpawnChild

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import Final
 
-from ipc.messages.api_server import (
+from ipc.link.messages.api_server import (
     AgentChanged,
     EventChanged,
     EventGone,
@@ -23,8 +23,8 @@ from ipc.messages.api_server import (
     PodGone,
     Reply,
 )
-from ipc.messages.catalogue import ChildCommand
-from ipc.messages.cluster import PodsTaken
+from ipc.link.messages.catalogue import ChildCommand
+from ipc.link.messages.cluster import PodsTaken
 
 MAX_WAITING: Final = 10_000
 """Most messages beside the feed's that may wait: a child that reads nothing is not kept for ever."""

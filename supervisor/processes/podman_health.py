@@ -8,9 +8,9 @@ from collections.abc import Callable
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import RuntimeHealth
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.node_worker import RuntimeHealth
 
 log = logging.getLogger(__name__)
 

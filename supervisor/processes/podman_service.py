@@ -19,7 +19,7 @@ import tomli_w
 from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_atomically
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import has_content
-from ipc.network.network_programs import version_numbers
+from ipc.k8s.network.network_programs import version_numbers
 from supervisor.admission.cgroups import delegated_controllers
 from supervisor.config.containers_conf import (
     SYSTEMD,

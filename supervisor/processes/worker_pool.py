@@ -15,13 +15,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
-from ipc.messages.api_server import WorkerInfo
-from ipc.messages.zygote import Exited
-from ipc.metrics import rootlet as metrics
-from ipc.process.scheduling import STOPPED, Scheduling, Silence
-from ipc.shm.metric_cells import METERS
-from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
+from ipc.link.eventloop.backoff import Backoff
+from ipc.link.messages.api_server import WorkerInfo
+from ipc.link.messages.zygote import Exited
+from ipc.link.metrics import rootlet as metrics
+from ipc.link.shm.metric_cells import METERS
+from ipc.link.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
+from supervisor.processes.scheduling import STOPPED, Scheduling, Silence
 
 NODE_SLOT = 0
 API_SLOT = 1

@@ -23,16 +23,16 @@ from typing import NoReturn, assert_never
 import msgspec
 
 from ipc.host import clock
-from ipc.messages.catalogue import ZYGOTE
-from ipc.messages.zygote import Exited, SignalChild, Spawn, Spawned, SpawnFailed, ZygoteCommand, ZygoteReport
-from ipc.metrics.rootlet import CPU_OF_ENDED
-from ipc.metrics.table import LAYOUT
-from ipc.process.core_dumps import forbid_core_dumps
-from ipc.process.prctl import set_parent_death_signal, set_process_name
-from ipc.shm.board import Board
-from ipc.shm.mutation_slots import MutationSlots
-from ipc.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
-from ipc.wire.packets import DescriptorsLost, PacketLink
+from ipc.host.process.core_dumps import forbid_core_dumps
+from ipc.host.process.prctl import set_parent_death_signal, set_process_name
+from ipc.link.messages.catalogue import ZYGOTE
+from ipc.link.messages.zygote import Exited, SignalChild, Spawn, Spawned, SpawnFailed, ZygoteCommand, ZygoteReport
+from ipc.link.metrics.rootlet import CPU_OF_ENDED
+from ipc.link.metrics.table import LAYOUT
+from ipc.link.shm.board import Board
+from ipc.link.shm.mutation_slots import MutationSlots
+from ipc.link.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
+from ipc.link.wire.packets import DescriptorsLost, PacketLink
 
 TERM_WINDOW_S = 5.0
 """How long children may take to leave after the master died, before SIGKILL."""

@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.log.entry import NOBODY, Subject
-from ipc.messages.catalogue import ChildCommand
-from ipc.messages.garbage_report import GarbageReport
+from ipc.host.log.entry import NOBODY, Subject
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.catalogue import ChildCommand
 from supervisor.protocol.events import ShutdownCause
+from supervisor.protocol.garbage_report import GarbageReport
 
 
 class RestsOn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,7 +105,7 @@ class Log(msgspec.Struct, frozen=True):
     subject: Subject = NOBODY
     duration_s: float | None = None
     slot: int | None = None
-    """Duration and slot as of `ipc.log.entry.Entry`."""
+    """Duration and slot as of `ipc.host.log.entry.Entry`."""
 
 
 LoopCommand = (

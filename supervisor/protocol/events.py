@@ -11,13 +11,14 @@ import math
 
 import msgspec
 
-from ipc.api.v1.event import Event
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.kubecontainer.remembered_ends import RememberedPod
-from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.cluster import NodeStated, PodValuesStated
-from ipc.messages.node_worker import (
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.kubecontainer.remembered_ends import RememberedPod
+from ipc.k8s.podresources.devices import Devices
+from ipc.link.messages.base import EventReport, PullEnded, PullProgress
+from ipc.link.messages.cluster import NodeStated, PodValuesStated
+from ipc.link.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
     NodeObserved,
@@ -26,7 +27,7 @@ from ipc.messages.node_worker import (
     RuntimeHealth,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import (
+from ipc.link.messages.pod_worker import (
     AbandonPull,
     ContainerBegins,
     Freeze,
@@ -35,7 +36,6 @@ from ipc.messages.pod_worker import (
     PullImage,
     SyncDone,
 )
-from ipc.podresources.devices import Devices
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodsIncomplete, PodUpdate
 from supervisor.state.resources_checkpoint import PodResources
@@ -76,7 +76,7 @@ class WorkerDown(msgspec.Struct, frozen=True):
     orderly: bool = False
     """The child had been asked to end: no pod is to blame."""
     current_pod: int = 0
-    """`ipc.shm.board.pod_digest` of the pod in whose step it died or hung; 0 when it was in nobody's."""
+    """`ipc.link.shm.board.pod_digest` of the pod in whose step it died or hung; 0 when it was in nobody's."""
 
 
 class PullRequest(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from collections.abc import Hashable
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import parse_rfc3339
-from ipc.podobjects.config_objects import ConfigObject, ObjectKey, object_key
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ConfigObject, ObjectKey, object_key
 
 FILE_SOURCE = "file"
 """The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.podobjects.config_objects import ObjectKey
-from ipc.scheduling.priority import pod_priority
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ObjectKey
+from ipc.k8s.scheduling.priority import pod_priority
 from supervisor.protocol.manifests import DesiredObject, created_at
 
 PART: Final = 8

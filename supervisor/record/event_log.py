@@ -16,11 +16,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.event import Event
 from ipc.host.atomic_file import UntrustedFile
 from ipc.host.clock import parse_rfc3339
 from ipc.host.state_file import load_state
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.api.v1.event import Event
 from supervisor.state.appended_file import AppendedFile
 
 VERSION: Final = 1

@@ -6,9 +6,9 @@ import functools
 import logging
 from typing import Final
 
-from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
 from ipc.host.state_file import StateUnusable
+from ipc.k8s.api.v1.event import Event
 from supervisor.record.event_log import EventLog
 from supervisor.record.recorder import EventRecorder
 from supervisor.state.throttled_saver import ThrottledSaver, Write

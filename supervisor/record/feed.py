@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from ipc.api.v1.event import Event
-from ipc.messages.api_server import (
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.podobjects.config_objects import ObjectKey
+from ipc.link.messages.api_server import (
     EventChanged,
     EventGone,
     FeedMessage,
@@ -25,7 +26,6 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-from ipc.podobjects.config_objects import ObjectKey
 
 
 class Feed:

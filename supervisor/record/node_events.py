@@ -10,9 +10,9 @@ from typing import Final
 
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
 from ipc.host.state_file import usable_state
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.nodestatus.node import NODE_NOT_READY, NODE_READY
+from ipc.k8s.nodestatus.node import NODE_NOT_READY, NODE_READY
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
 
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 BOOT_FILE: Final = "boot-id"

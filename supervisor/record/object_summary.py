@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.messages.api_server import ObjectSummary
-from ipc.podobjects.config_objects import ConfigObject, ObjectKind
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.k8s.podobjects.config_objects import ConfigObject, ObjectKind
+from ipc.link.messages.api_server import ObjectSummary
 from supervisor.protocol.manifests import DesiredObject
 
 MAX_SHOWN_KEYS: Final = 100

@@ -7,7 +7,7 @@ from typing import overload
 
 import msgspec
 
-from ipc.api.v1.event import Event
+from ipc.k8s.api.v1.event import Event
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Event)

@@ -2,7 +2,7 @@
 
 All that containers, registries and Podman say reaches events, statuses, `describe` and the log through the master: the
 workers' reports and the observations. Here the values of the pod's Secrets are taken out
-(`ipc.podobjects.redaction`). While one of them is not known, because its source was not read yet, a text that may
+(`ipc.k8s.podobjects.redaction`). While one of them is not known, because its source was not read yet, a text that may
 hold it is withheld, and so is one about a pod that nobody knows any more. Normal events are the agent's own words. A
 termination message stays data otherwise, as upstream has it: programs read it. Whoever prints it makes it safe.
 """
@@ -13,13 +13,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventType
-from ipc.messages.node_worker import ObservationFailed
-from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult
-from ipc.podobjects.redaction import Blocks, redacted
-from ipc.text.safe_text import safe_text
+from ipc.host.text.safe_text import safe_text
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.podobjects.redaction import Blocks, redacted
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventType
+from ipc.link.messages.node_worker import ObservationFailed
+from ipc.link.messages.pod_worker import PullFailure, SyncDone, SyncResult
 from supervisor.managers.object_store import ObjectStore
 from supervisor.pods.parts import Readable
 from supervisor.pods.record import PodRecord

@@ -26,15 +26,15 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_SEEN
-from ipc.api.v1.event import Event, EventSource
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.clock import parse_rfc3339, rfc3339
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventType
-from ipc.metrics import rootlet as metrics
-from ipc.shm.metric_cells import METERS
-from ipc.text.safe_text import MAX_EVENT_BYTES, safe_text
+from ipc.host.text.safe_text import MAX_EVENT_BYTES, safe_text
+from ipc.k8s.api.annotations import CONFIG_SEEN
+from ipc.k8s.api.v1.event import Event, EventSource
+from ipc.k8s.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventType
+from ipc.link.metrics import rootlet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.record.packed_events import PackedEvents, pack, unpack
 
 COMPONENT: Final = "rootlet"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
 
 
 class _Allocation(msgspec.Struct, frozen=True, omit_defaults=True):

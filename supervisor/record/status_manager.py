@@ -10,21 +10,21 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_SEEN
-from ipc.api.v1.event import Event
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.frozen import is_frozen
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.messages import event_reasons
-from ipc.messages.api_server import FeedMessage, FeedReplay, PodChanged
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.pod_worker import SyncDone, WorkType
-from ipc.podresources.allocation import allocation_from_pod
+from ipc.k8s.api.annotations import CONFIG_SEEN
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, PodStatus
+from ipc.k8s.kubecontainer.frozen import is_frozen
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.podresources.allocation import allocation_from_pod
+from ipc.link.messages import event_reasons
+from ipc.link.messages.api_server import FeedMessage, FeedReplay, PodChanged
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.pod_worker import SyncDone, WorkType
 from supervisor.config.settings import Settings
 from supervisor.managers.allocation import AllocationManager
 from supervisor.pods.parts import KnownPods, PodParts

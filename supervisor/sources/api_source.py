@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
-from ipc.api.annotations import API_SOURCE
-from ipc.messages.cluster import (
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.podobjects.config_objects import ObjectKey, object_key
+from ipc.link.messages.cluster import (
     ObjectStated,
     ObjectWithdrawn,
     PodsListed,
@@ -18,7 +19,6 @@ from ipc.messages.cluster import (
     PodWithdrawn,
     ReferencesRead,
 )
-from ipc.podobjects.config_objects import ObjectKey, object_key
 from supervisor.protocol.manifests import ManifestObject, ManifestPod, SourceSnapshot
 
 ApiChange = PodStated | ReferencesRead | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn

@@ -20,11 +20,6 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_HASH
-from ipc.api.errors import FieldErrors
-from ipc.api.support.warnings import field_warnings
-from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import (
     UntrustedFile,
     remove_durably,
@@ -32,13 +27,16 @@ from ipc.host.atomic_file import (
     sync_directory,
     write_atomically,
 )
-from ipc.host.memory_directory import NotMemory
 from ipc.host.private_directories import make_private
-from ipc.host.remembered_files import RememberedFiles
 from ipc.host.state_file import usable_state
-from ipc.messages.api_server import ApplyVerb
-from ipc.patching.values import PatchError
-from ipc.podobjects.config_objects import ConfigObject, ObjectKey, ObjectKind
+from ipc.k8s.api.annotations import CONFIG_HASH
+from ipc.k8s.api.errors import FieldErrors
+from ipc.k8s.api.support.warnings import field_warnings
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.patching.values import PatchError
+from ipc.k8s.podobjects.config_objects import ConfigObject, ObjectKey, ObjectKind
+from ipc.link.messages.api_server import ApplyVerb
 from supervisor.protocol.manifests import (
     DecodedFile,
     ManifestError,
@@ -56,6 +54,8 @@ from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge_objects import changes_refused
 from supervisor.sources.secret_places import SecretPlace, last_directory
+from supervisor.state.memory_directory import NotMemory
+from supervisor.state.remembered_files import RememberedFiles
 
 MAX_APPLIED_OBJECTS: Final = 1_000
 """Most pods and objects beside them kept at a time."""

@@ -6,13 +6,13 @@ from collections.abc import Container, Iterable
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_HASH
-from ipc.api.errors import FieldError, FieldErrors
-from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.pod import Pod
-from ipc.messages.api_server import ApplyVerb
-from ipc.podobjects.config_objects import ConfigObject
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.annotations import CONFIG_HASH
+from ipc.k8s.api.errors import FieldError, FieldErrors
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ConfigObject
+from ipc.link.messages.api_server import ApplyVerb
 from supervisor.protocol.manifests import ManifestError, ManifestErrorKind, ManifestObject, ManifestPod, error_about
 from supervisor.sources.objects.identity import LOCAL_ANNOTATIONS, Origin
 from supervisor.sources.objects.kinds import decode_item
@@ -37,8 +37,8 @@ def merged(last: Value, item: Item, present: Value, origin: Origin) -> Item:
     """The item with what commands have changed of the present object since ``last`` was applied, as kubectl's apply
     keeps it: three-way merge patches, strategic ones for pods, but for what the item states as a whole. Raises
     PatchError and FieldErrors."""
-    from ipc.patching.strategic_diff import three_way_patch
-    from ipc.patching.strategic_merge import strategic_merge
+    from ipc.k8s.patching.strategic_diff import three_way_patch
+    from ipc.k8s.patching.strategic_merge import strategic_merge
     from supervisor.patching.json_merge import json_merge, three_way_json_merge_patch
     from supervisor.patching.patches import schema_of_kind
     from supervisor.patching.stated import as_stated

@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.decode import decode_pod, encode_pod
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.host.atomic_file import replace_file, write_atomically
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import load_state, seen_state
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.decode import decode_pod, encode_pod
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, PodStatus
 from supervisor.protocol.manifests import DesiredPod
 from supervisor.state.checked_file import decode_checked, encode_checked
 

@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.file_systems import KERNEL_FILE_SYSTEMS, file_system_at
-from ipc.text.safe_text import safe_line
+from ipc.host.text.safe_text import safe_line
 from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
 from supervisor.sources.objects.apart import LIGHT_BYTES, Decoder, is_heavy
 from supervisor.sources.objects.decode import decode_manifest

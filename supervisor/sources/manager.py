@@ -15,19 +15,18 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.errors import FieldErrors
-from ipc.api.support.warnings import field_warnings
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.burst import BurstGate
-from ipc.eventloop.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.host.clock import Clock
-from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.state_file import StateUnusable
-from ipc.messages.api_server import Reply
-from ipc.patching.values import PatchError
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
-from ipc.text.safe_text import safe_line, safe_text
+from ipc.host.text.safe_text import safe_line, safe_text
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.errors import FieldErrors
+from ipc.k8s.api.support.warnings import field_warnings
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.patching.values import PatchError
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.tasks import BackgroundTasks, restarted, to_the_end
+from ipc.link.messages.api_server import Reply
 from supervisor.config.settings import Settings
 from supervisor.config.shown_settings import shown_url
 from supervisor.protocol.events import KillPod
@@ -56,6 +55,7 @@ from supervisor.sources.secret_places import carry_over, secret_places
 from supervisor.sources.source_place import FILE as PLACE_FILE
 from supervisor.sources.source_place import PlaceKeeper
 from supervisor.sources.watch import watch_manifests
+from supervisor.state.memory_directory import NotMemory, make_memory_directory
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ipc.host.atomic_file import UntrustedFile, read_bounded, remove_durably, sync_directory, write_atomically
-from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.private_directories import make_private
 from supervisor.config.settings import Settings
 from supervisor.sources.directory import MANIFEST_SUFFIXES
+from supervisor.state.memory_directory import NotMemory, make_memory_directory
 from supervisor.state.sealed_content import NotOpened, Sealer
 
 MEMORY_DIRECTORY: Final = "applied"

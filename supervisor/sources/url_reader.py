@@ -14,7 +14,7 @@ from typing import Final
 
 import h11
 
-from ipc.eventloop.lookup import connected
+from ipc.link.eventloop.lookup import connected
 from supervisor.config.shown_settings import shown_url
 from supervisor.protocol.manifests import SourceSnapshot
 from supervisor.sources.http_source import HttpSource, failed

@@ -20,9 +20,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.text.safe_text import safe_line
+from ipc.host.text.safe_text import safe_line
+from ipc.link.eventloop.backoff import Backoff
+from ipc.link.eventloop.tasks import BackgroundTasks
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, judged
 from supervisor.sources.directory_watch import DirectoryWatch

@@ -20,7 +20,7 @@ import msgspec
 from ipc.host.atomic_file import move_aside
 from ipc.host.clock import Clock
 from ipc.host.state_file import usable_state
-from ipc.kubecontainer.remembered_ends import RememberedPod
+from ipc.k8s.kubecontainer.remembered_ends import RememberedPod
 from supervisor.state.appended_file import AppendedFile
 from supervisor.state.ends_journal import MAX_LIVE_BYTES, Journal, decode_journal, encode_journal, encode_lines
 from supervisor.state.throttled_saver import ThrottledSaver, Write

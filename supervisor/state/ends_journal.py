@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.remembered_ends import RememberedPod, Runs, is_open
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.kubecontainer.remembered_ends import RememberedPod, Runs, is_open
 
 VERSION: Final = 1
 """Version of the format. Another version is not trusted, whatever it says."""

@@ -17,7 +17,7 @@ import msgspec
 
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
 from ipc.host.state_file import StateUnusable, load_state
-from ipc.kubecontainer.label_key import SECRET_BYTES, LabelKey
+from ipc.k8s.kubecontainer.label_key import SECRET_BYTES, LabelKey
 
 NAME: Final = "label-key.json"
 VERSION: Final = 1

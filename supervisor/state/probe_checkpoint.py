@@ -21,7 +21,7 @@ from ipc.host.atomic_file import UntrustedFile, replace_file
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import usable_state
-from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
+from ipc.k8s.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
 VERSION: Final = 1

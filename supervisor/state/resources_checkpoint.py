@@ -18,15 +18,15 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from ipc.api.quantity import parse_quantity
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.status import PodCondition
 from ipc.host.atomic_file import replace_file, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import usable_state
-from ipc.podresources.allocation import PodResourceInfo
-from ipc.podresources.devices import NOTHING, Allocated
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.status import PodCondition
+from ipc.k8s.podresources.allocation import PodResourceInfo
+from ipc.k8s.podresources.devices import NOTHING, Allocated
 from supervisor.state.checked_file import decode_checked, encode_checked
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 

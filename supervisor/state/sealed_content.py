@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12

@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.quantity import parse_quantity
-from ipc.api.v1.persistent_volume import PersistentVolumeClaim
 from ipc.host.atomic_file import write_atomically
 from ipc.host.clock import Clock, parse_rfc3339
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import usable_state
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.v1.persistent_volume import PersistentVolumeClaim
 from supervisor.state.checked_file import decode_checked, encode_checked
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import parse_rfc3339
-from ipc.messages import event_reasons
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages import event_reasons
 
 DEADLINE_EXCEEDED: Final = event_reasons.DEADLINE_EXCEEDED.reason
 """Reason of the pod's status, as of the event."""

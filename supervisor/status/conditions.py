@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import ContainerStatus, PodCondition
-from ipc.kubecontainer.initialized import has_any_regular_container_started
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
-from ipc.kubecontainer.restart_policy import is_restartable_init, should_all_containers_restart
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import ContainerStatus, PodCondition
+from ipc.k8s.kubecontainer.initialized import has_any_regular_container_started
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init, should_all_containers_restart
 
 POD_SCHEDULED = "PodScheduled"
 POD_READY_TO_START_CONTAINERS = "PodReadyToStartContainers"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.api.v1.status import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
 from ipc.host.clock import rfc3339
-from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, UNKNOWN_EXIT_CODE, RuntimeContainerStatus
-from ipc.kubecontainer.pod_status import ContainerState as Observed
+from ipc.k8s.api.v1.status import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
+from ipc.k8s.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, UNKNOWN_EXIT_CODE, RuntimeContainerStatus
+from ipc.k8s.kubecontainer.pod_status import ContainerState as Observed
 
 CONTAINER_CREATING: Final = "ContainerCreating"
 POD_INITIALIZING: Final = "PodInitializing"

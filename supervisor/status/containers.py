@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import Container, RecursiveReadOnlyMode, ResourceRequirements, VolumeMount
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import (
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.container import Container, RecursiveReadOnlyMode, ResourceRequirements, VolumeMount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import (
     ContainerState,
     ContainerStatus,
     ContainerUser,
@@ -23,12 +23,12 @@ from ipc.api.v1.status import (
     VolumeMountStatus,
     VolumeStatus,
 )
-from ipc.kubecontainer.initialized import has_any_active_regular_container_started, passed_init_containers
-from ipc.kubecontainer.pod_status import ContainerState as Observed
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
-from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
-from ipc.kubecontainer.restart_policy import is_restartable_init, should_container_be_restarted
-from ipc.messages.pod_worker import SyncResult
+from ipc.k8s.kubecontainer.initialized import has_any_active_regular_container_started, passed_init_containers
+from ipc.k8s.kubecontainer.pod_status import ContainerState as Observed
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init, should_container_be_restarted
+from ipc.link.messages.pod_worker import SyncResult
 from supervisor.status import container_states as states
 from supervisor.status.resources import container_status_resources
 

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.initialized import has_any_active_regular_container_started
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.kubecontainer.restart_policy import all_containers_could_restart, should_all_containers_restart
-from ipc.messages.pod_worker import SyncResult
-from ipc.network.pod_ips import sort_pod_ips
-from ipc.podresources.qos import compute_pod_qos
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
+from ipc.k8s.kubecontainer.initialized import has_any_active_regular_container_started
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.kubecontainer.restart_policy import all_containers_could_restart, should_all_containers_restart
+from ipc.k8s.network.pod_ips import sort_pod_ips
+from ipc.k8s.podresources.qos import compute_pod_qos
+from ipc.link.messages.pod_worker import SyncResult
 from supervisor.status import conditions
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.containers import ContainerStatusInput, container_statuses

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from ipc.api.v1.container import Container as ApiContainer
-from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.status import ContainerStateTerminated, ContainerStatus
-from ipc.kubecontainer.restart_policy import container_should_restart, is_restartable_init
+from ipc.k8s.api.v1.container import Container as ApiContainer
+from ipc.k8s.api.v1.pod import PodSpec
+from ipc.k8s.api.v1.status import ContainerStateTerminated, ContainerStatus
+from ipc.k8s.kubecontainer.restart_policy import container_should_restart, is_restartable_init
 from supervisor.status.container_states import RESTARTING_ALL_CONTAINERS
 
 

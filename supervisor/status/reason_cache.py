@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from ipc.messages.pod_worker import SyncAction, SyncResult
+from ipc.link.messages.pod_worker import SyncAction, SyncResult
 
 Reasons = Mapping[str, SyncResult]
 """The last failed `StartContainer` result by the container's name; a success forgets it."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import is_made_from, is_sandbox_made_from
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.hashing import is_made_from, is_sandbox_made_from
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.resize import Actuated, ResizeJudge, resize_judge
+from ipc.k8s.kubecontainer.resize import Actuated, ResizeJudge, resize_judge
 
 
 def replaced_containers(

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.status import TERMINAL_PHASES, ContainerState, ContainerStatus, PodStatus
-from ipc.text.safe_text import clipped
+from ipc.host.text.safe_text import clipped
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.pod import PodSpec
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, ContainerState, ContainerStatus, PodStatus
 
 MAX_TERMINATION_MESSAGES_BYTES: Final = 12 * 1024
 """Bytes of one pod's messages, shared equally by its containers (MaxPodTerminationMessageLogLength)."""

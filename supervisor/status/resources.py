@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.base import ResourceList
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.kubecontainer.resize import Actuated, resources_given, resources_now
-from ipc.podresources.allocation import update_pod_from_allocation, with_amounts_of
-from ipc.podresources.pod_requests import effective_resources
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.base import ResourceList
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.resize import Actuated, resources_given, resources_now
+from ipc.k8s.podresources.allocation import update_pod_from_allocation, with_amounts_of
+from ipc.k8s.podresources.pod_requests import effective_resources
 
 
 class StatusResources(msgspec.Struct, frozen=True, kw_only=True):

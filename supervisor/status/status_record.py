@@ -7,15 +7,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxStatus
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
-from ipc.podresources.allocation import PodResourceInfo
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.podresources.allocation import PodResourceInfo
+from ipc.link.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.reason_cache import Reasons, of_containers, with_results
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.status import TERMINAL_PHASES, ContainerStatus, PodStatus
-from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.k8s.api.v1.pod import PodSpec
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, ContainerStatus, PodStatus
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
 from supervisor.status import container_states as states
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ipc.api.v1.status import ContainerStatus, PodCondition, PodStatus
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.api.v1.status import ContainerStatus, PodCondition, PodStatus
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from supervisor.status import conditions
 from supervisor.status.container_states import stamp
 

@@ -18,10 +18,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, process_cpu
-from ipc.messages.pod_worker import SyncPod
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.pod_worker import SyncPod
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import ClusterSection, Settings, WorkersSettings
 from supervisor.loop.loop import SyncLoop

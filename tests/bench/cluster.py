@@ -26,7 +26,7 @@ import msgspec
 import psutil
 
 from ipc.host.clock import monotonic
-from ipc.shm.trace import Span, Trace
+from ipc.link.shm.trace import Span, Trace
 from supervisor.client.http import AgentClient
 from tests.bench.default_periods import set_default_periods
 from tests.bench.memory import PREFIX, Taken, taken_by

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ipc.messages.api_server import WorkerInfo
+from ipc.link.messages.api_server import WorkerInfo
 from tests.bench.simulated import manifests, simulated_node
 from tests.fakes.libpod_server import IMAGE
 from tests.support.api_server import Master, agent_changed, api_server, event_changed, pod_changed

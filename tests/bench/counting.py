@@ -16,8 +16,8 @@ import timeit
 from collections import Counter
 from typing import Final
 
-from ipc.metrics import kubelet
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import kubelet
+from ipc.link.shm.metric_cells import METERS
 from tests.bench.simulated import SimulatedNode, manifests, simulated_node, text_of
 from tests.bench.sleepers import load
 

@@ -29,10 +29,10 @@ from typing import Any, Final
 import msgspec
 import psutil
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import monotonic, parse_rfc3339, wall
-from ipc.libpod import endpoints
-from ipc.metrics import rootlet as metrics
+from ipc.host.libpod import endpoints
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.metrics import rootlet as metrics
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.doctor import podman_database
 from supervisor.load_test.processes import read_usage, take_snapshot

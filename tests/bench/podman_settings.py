@@ -28,7 +28,7 @@ from typing import Any, Final
 import msgspec
 import tomli_w
 
-from ipc.libpod import endpoints
+from ipc.host.libpod import endpoints
 from supervisor.config.containers_conf import merged_conf, named_profile, read_conf
 from supervisor.config.seccomp_profiles import for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings, seconds

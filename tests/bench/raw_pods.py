@@ -10,14 +10,14 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ipc.api.defaults import default_pod
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import monotonic
-from ipc.libpod import endpoints
-from ipc.libpod.answers import Created
-from ipc.libpod.endpoints import Endpoint
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.answers import Created
+from ipc.host.libpod.endpoints import Endpoint
+from ipc.k8s.api.defaults import default_pod
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
 from supervisor.config.containers_conf import named_profile
 from tests.fakes.ownership import ownership
 from tests.support.raw_libpod import Libpod

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.metrics.kubelet import RUNTIME_OPERATIONS
+from ipc.link.metrics.kubelet import RUNTIME_OPERATIONS
 from tests.bench import budgets
 from tests.bench.intervals import Interval, interval, ratio_text
 

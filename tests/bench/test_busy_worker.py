@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import monotonic
-from ipc.shm.mutation_slots import MutationSlots
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.shm.mutation_slots import MutationSlots
 from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod
 from tests.fakes.ownership import ownership
 from tests.support.podman_service import PodmanService

@@ -10,13 +10,13 @@ from typing import Final
 import msgspec
 import pytest
 
-from ipc.api.decode import decode_pod
 from ipc.host.clock import monotonic
-from ipc.kubecontainer.probe_results import ProbeType
-from ipc.messages.api_server import PodChanged
-from ipc.metrics import kubelet
-from ipc.metrics.model import Endpoint
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.decode import decode_pod
+from ipc.k8s.kubecontainer.probe_results import ProbeType
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.metrics import kubelet
+from ipc.link.metrics.model import Endpoint
+from ipc.link.shm.metric_cells import METERS
 from tests.support.api_server import SLOT, STARTED, agent_changed, api_server, pod_changed
 from workers.statsapi.values import (
     ContainerSample,

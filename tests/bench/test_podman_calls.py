@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import monotonic
-from ipc.libpod import endpoints
-from ipc.libpod.endpoints import Endpoint
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.endpoints import Endpoint
 from tests.bench.raw_pods import FORCE, first_place, make_pods
 from tests.fakes.ownership import ownership
 from tests.support.podman_service import PodmanService

@@ -24,13 +24,13 @@ import psutil
 import pytest
 import uvloop
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 from ipc.host.clock import Instant, SystemClock, monotonic
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.messages.pod_worker import ProbePod
-from ipc.shm.board import Board
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.link.messages.pod_worker import ProbePod
+from ipc.link.shm.board import Board
 from tests.bench.apart import apart
 from tests.bench.bare_probes import BARE, Address, Arrivals, serve
 from tests.bench.sleepers import load

@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from ipc.host.clock import SystemClock, thread_cpu
-from ipc.shm.statistics import StatisticsBuffer
+from ipc.link.shm.statistics import StatisticsBuffer
 from workers.eviction.node_pressure import PERIOD_S as PRESSURE_PERIOD_S
 from workers.eviction.node_pressure import memory_used
 from workers.proc import cgroups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ipc.shm.metric_cells import Counter, Histogram
+from ipc.link.shm.metric_cells import Counter, Histogram
 from supervisor.__main__ import main
 
 

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from ipc.host.clock import monotonic
-from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from supervisor.pods.poison import POISON_DEATHS
 from tests.chaos import procs
 from tests.chaos.background import meanwhile

@@ -7,12 +7,12 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.messages.pod_worker import SyncDone, WorkType
-from ipc.podresources.node_resources import PodCgroups
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.k8s.podresources.node_resources import PodCgroups
+from ipc.link.messages.pod_worker import SyncDone, WorkType
 from tests.support import pods
 from tests.support.podman_service import IMAGE, PodmanService
 from tests.support.sync import Host

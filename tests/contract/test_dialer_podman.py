@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from tests.contract.target import PodmanTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
 from tests.support.pod_server import DialerProcess, connect_in_pod, dialer_process, listen_in_pod

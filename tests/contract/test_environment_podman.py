@@ -9,12 +9,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.container import Container
-from ipc.kubecontainer.pod_status import ContainerState
-from ipc.messages.pod_worker import SyncDone
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.kubecontainer.pod_status import ContainerState
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.pod_worker import SyncDone
 from tests.contract.podman_host import POLITE, PodmanHost, errors
 from tests.support.podman_service import IMAGE, podman
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.sync_error import SyncError
 from tests.contract.target import PodmanTarget, container_spec, pod_spec, unique
 from tests.support import registry
 from tests.support.podman_service import PodmanService, podman, running_service

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.env import EnvVar, EnvVarSource, ObjectFieldSelector
-from ipc.api.v1.probe import ExecAction, Probe
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.env import EnvVar, EnvVarSource, ObjectFieldSelector
+from ipc.k8s.api.v1.probe import ExecAction, Probe
 from tests.contract.target import DEADLINE_S, Target, container_spec, pod_spec, running
 from tests.support.servers.local_servers import DeadDialer
 from workers.kubecontainer.runtime import Runtime

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.sync_error import SyncError
 from tests.contract.target import Target
 from tests.fakes.pulls import LocalPulls
 from workers.images.manager import ImageError, ImageManager

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from ipc.network.network_programs import SLIRP4NETNS, program_problem
+from ipc.k8s.network.network_programs import SLIRP4NETNS, program_problem
 from tests.contract.target import DEADLINE_S, PodmanTarget, pod_spec
 from tests.support.podman_service import PodmanService, podman_version
 from workers.kubecontainer.runtime import InspectedContainer

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.link.messages.pod_worker import SyncDone, WorkType
 from tests.support import pods
 from tests.support.podman_service import IMAGE, SOCKET, PodmanService, podman, spawn_service
 from tests.support.sync import Host

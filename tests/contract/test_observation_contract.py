@@ -10,8 +10,8 @@ import pytest
 import uvloop
 
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import ContainerState, SandboxState
-from ipc.messages.node_worker import Observe, Relist, Relisted, RuntimeHealth, Track
+from ipc.k8s.kubecontainer.pod_status import ContainerState, SandboxState
+from ipc.link.messages.node_worker import Observe, Relist, Relisted, RuntimeHealth, Track
 from tests.contract.target import PodmanTarget, Target, container_spec, eventually, exited, pod_spec, running
 from tests.fakes.ownership import ownership
 from tests.support.node_worker import Master, node_worker

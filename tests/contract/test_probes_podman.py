@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container, ContainerPort
-from ipc.api.v1.env import EnvVar
-from ipc.api.v1.probe import ExecAction, HTTPHeader, Probe
+from ipc.k8s.api.v1.container import Container, ContainerPort
+from ipc.k8s.api.v1.env import EnvVar
+from ipc.k8s.api.v1.probe import ExecAction, HTTPHeader, Probe
 from tests.support.one_binary import BINARY, WAIT, ensure_one_binary_image
 from tests.support.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of_pod
 from tests.support.podman_service import PodmanService, podman

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ipc.podobjects.registry_login import RegistryLogin
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 from tests.support import registry
 from tests.support.podman_service import PodmanService, running_service
 from tests.support.podman_service import podman as command_line

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.security import Capabilities, PodSecurityContext
-from ipc.host.id_ranges import IdRange, IdRanges, merged
+from ipc.k8s.api.v1.security import Capabilities, PodSecurityContext
 from tests.contract.target import DEADLINE_S, FOREVER, PodmanTarget, container_spec, eventually, pod_spec
 from tests.support import pods
 from tests.support.podman_service import PodmanService
 from workers.kubecontainer.runtime import InspectedContainer, RuntimeCallError
 from workers.specgen.security_context import KNOWN, capability_changes, sandbox_security
+from workers.userns.id_ranges import IdRange, IdRanges, merged
 
 pytestmark = pytest.mark.podman
 

@@ -11,14 +11,14 @@ from typing import Final
 
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
-from ipc.messages.node_worker import UpdatePodCgroups
-from ipc.messages.pod_worker import WorkType
-from ipc.podresources.cgroup_config import CgroupConfig, shares_to_weight, weight_to_shares
-from ipc.podresources.node_resources import NodeResources, PodCgroups
-from ipc.podresources.pod_cgroups import pod_slice, pod_slice_uid, root_name, slice_directory, systemd_basename
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.k8s.podresources.cgroup_config import CgroupConfig, shares_to_weight, weight_to_shares
+from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
+from ipc.k8s.podresources.pod_cgroups import pod_slice, pod_slice_uid, root_name, slice_directory, systemd_basename
+from ipc.link.messages.node_worker import UpdatePodCgroups
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.admission.cgroups import delegated_controllers, managed_cgroup
 from tests.contract.podman_host import DEADLINE_S, PodmanHost, container, errors
 from tests.support.podman_service import PATIENCE, PodmanService, podman

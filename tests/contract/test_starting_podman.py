@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import Container, EphemeralContainer
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.v1.container import Container, EphemeralContainer
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.link.messages.pod_worker import WorkType
 from tests.contract.podman_host import POLITE, PodmanHost, container
 from tests.support.podman_service import IMAGE, PodmanService
 from tests.support.variants import seldom

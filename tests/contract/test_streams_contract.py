@@ -1,5 +1,5 @@
 """Calls of the API server's own client and lists of images, on the simulated service and on Podman: both clients ask
-the endpoints of one table (`ipc.libpod.endpoints`) and must be answered the same."""
+the endpoints of one table (`ipc.host.libpod.endpoints`) and must be answered the same."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ipc.libpod.answers import ExecSession
-from ipc.wire.stream_channels import Channel, TerminalSize
+from ipc.host.libpod.answers import ExecSession
+from ipc.link.wire.stream_channels import Channel, TerminalSize
 from tests.contract.target import DEADLINE_S, PodmanTarget, ServerTarget, container_spec, pod_spec, running
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.image_list import list_images

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState
+from ipc.k8s.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState
 from tests.contract.podman_host import POLITE, PodmanHost, container, errors
 
 pytestmark = pytest.mark.podman

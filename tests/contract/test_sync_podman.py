@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import ContainerPort
-from ipc.api.v1.env import EnvVar
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.v1.container import ContainerPort
+from ipc.k8s.api.v1.env import EnvVar
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState
+from ipc.link.messages.pod_worker import WorkType
 from tests.contract.podman_host import DEADLINE_S, POLITE, STUBBORN, PodmanHost, container, errors
 
 pytestmark = pytest.mark.podman

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
+from ipc.k8s.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.contract.target import DEADLINE_S, LyingTarget, container_spec, exited, pod_spec, remove, running
 from tests.fakes.ownership import ownership
 from workers.containers.known_containers import KnownContainers, with_end

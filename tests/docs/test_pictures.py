@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ipc.messages.pod_worker import WorkType
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.config.settings import PodNetworkSettings
 from tests.docs.pictures import network_modes
 from tests.docs.pictures.drawn import DOCS, drawn

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.messages import event_reasons
+from ipc.link.messages import event_reasons
 from tests.docs.reference import commands, events, settings
 from tests.docs.reference.pages import DOCS, plain, rendered
 

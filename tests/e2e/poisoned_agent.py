@@ -12,9 +12,9 @@ import signal
 import sys
 from typing import Any, Final
 
-from ipc.api.v1.probe import Probe
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.k8s.api.v1.probe import Probe
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from supervisor.__main__ import main
 from workers import main as process
 from workers import pod_worker

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from ipc.eviction.signals import Signal
 from ipc.host.clock import monotonic
+from ipc.k8s.eviction.signals import Signal
 from tests.bench.own_storage import VARIABLE, own_config
 from tests.e2e.agent import MEMORY, POLL_S, Agent, Json
 from tests.e2e.innocents import Crowd

@@ -11,8 +11,15 @@ from typing import Any, Final
 import pytest
 
 from ipc.host.clock import monotonic
-from ipc.network.network_programs import PASTA, PASTA_SINCE, SLIRP4NETNS, major_version, program_problem, wanted_program
-from ipc.network.network_settings import BRIDGE
+from ipc.k8s.network.network_programs import (
+    PASTA,
+    PASTA_SINCE,
+    SLIRP4NETNS,
+    major_version,
+    program_problem,
+    wanted_program,
+)
+from ipc.k8s.network.network_settings import BRIDGE
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
+from ipc.k8s.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
 from tests.e2e.cluster import NODE, Cluster, running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod

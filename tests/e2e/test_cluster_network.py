@@ -11,8 +11,8 @@ from typing import Final
 import psutil
 import pytest
 
-from ipc.network.network_programs import PASTA, wanted_program
-from ipc.network.network_settings import BRIDGE
+from ipc.k8s.network.network_programs import PASTA, wanted_program
+from ipc.k8s.network.network_settings import BRIDGE
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import ACCESS, Cluster, access_volume, running_cluster
 from tests.e2e.conftest import NewAgent

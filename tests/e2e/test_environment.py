@@ -9,7 +9,7 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from ipc.api.quantity import parse_quantity
+from ipc.k8s.api.quantity import parse_quantity
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from ipc.eviction.signals import Signal
 from ipc.host.clock import monotonic
+from ipc.k8s.eviction.signals import Signal
 from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from ipc.eviction.signals import Signal
+from ipc.k8s.eviction.signals import Signal
 from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.innocents import INNOCENT, Crowd

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.network.network_programs import SLIRP4NETNS, program_problem
+from ipc.k8s.network.network_programs import SLIRP4NETNS, program_problem
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod

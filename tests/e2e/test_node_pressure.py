@@ -13,7 +13,7 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from ipc.eviction.signals import Signal
+from ipc.k8s.eviction.signals import Signal
 from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent

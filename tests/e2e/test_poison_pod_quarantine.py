@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from supervisor.pods.poison import POISON_DEATHS
 from tests.e2e.agent import Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from ipc.network.network_programs import version_numbers
+from ipc.k8s.network.network_programs import version_numbers
 from supervisor.config.port_forwarder import OLDEST_BY_PASTA, find_pesto, forwarder_problem
 from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from ipc.api.quantity import parse_quantity
+from ipc.k8s.api.quantity import parse_quantity
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod

@@ -22,7 +22,7 @@ import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from ipc.metrics.model import Endpoint
+from ipc.link.metrics.model import Endpoint
 from tests.docs.reference.metrics import every_metric
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent

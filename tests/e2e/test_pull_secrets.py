@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ipc.podobjects.redaction import INSTEAD
+from ipc.k8s.podobjects.redaction import INSTEAD
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from ipc.eviction.signals import Signal
+from ipc.k8s.eviction.signals import Signal
 from tests.e2e.agent import Agent, container_status, is_ready
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from ipc.kubeconfig.types import CLIENT_CERTIFICATE
+from ipc.k8s.kubeconfig.types import CLIENT_CERTIFICATE
 from supervisor.record.node_events import BOOT_FILE
 from tests.e2e.agent import Agent, free_ports, restart_count
 from tests.e2e.cluster import running_cluster

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from ipc.host import clock
-from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from supervisor.pods.poison import POISON_DEATHS
 from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent

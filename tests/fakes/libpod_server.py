@@ -27,8 +27,8 @@ import uvloop
 from aiohttp import web
 
 from ipc.host.clock import rfc3339_micro
-from ipc.libpod import endpoints
-from ipc.libpod.endpoints import NAME, ROOT
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.endpoints import NAME, ROOT
 from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_costs import CALL_COSTS, Cost
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, Program

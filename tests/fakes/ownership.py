@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipc.kubecontainer.label_key import SECRET_BYTES, LabelKey
+from ipc.k8s.kubecontainer.label_key import SECRET_BYTES, LabelKey
 from workers.kubecontainer import labels
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.naming import infra_name_of

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.podobjects.registry_login import RegistryLogin
-from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig
+from ipc.k8s.podobjects.registry_login import RegistryLogin
+from ipc.k8s.podresources.cgroup_config import NO_LIMIT, CgroupConfig
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_service import ImageInfo, ImageUsage, ListedImage
 from workers.kubecontainer.runtime import (

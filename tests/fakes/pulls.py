@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ipc.host.clock import Clock
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.node_worker import CancelPull, StartPull
-from ipc.messages.pod_worker import AbandonPull, PullImage
-from ipc.podobjects.registry_login import Pull
+from ipc.k8s.podobjects.registry_login import Pull
+from ipc.link.messages.base import PullEnded, PullProgress
+from ipc.link.messages.node_worker import CancelPull, StartPull
+from ipc.link.messages.pod_worker import AbandonPull, PullImage
 from supervisor.managers.image_pulls import ImagePulls, PullLimits
 from supervisor.processes.worker_pool import FIRST_POD_SLOT
 from supervisor.protocol.commands import Send

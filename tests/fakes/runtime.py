@@ -16,10 +16,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ipc.host.id_ranges import IdRange, IdRanges
-from ipc.network.ports import PortMapping
-from ipc.podobjects.registry_login import RegistryLogin
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.network.ports import PortMapping
+from ipc.k8s.podobjects.registry_login import RegistryLogin
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from tests.fakes.slices import FakeSlices
 from workers.kubecontainer import labels
@@ -43,6 +42,7 @@ from workers.kubecontainer.runtime import (
 )
 from workers.kubecontainer.slices import CgroupReading
 from workers.proc.signal_names import signal_number
+from workers.userns.id_ranges import IdRange, IdRanges
 
 VERSION = "4.3.1"
 ID_RANGES = IdRanges(users=(IdRange(0, 65537),), groups=(IdRange(0, 65537),))

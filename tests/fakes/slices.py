@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ipc.podresources.cgroup_config import CgroupConfig
-from ipc.podresources.pod_cgroups import POD_PREFIX, parse_slice
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.pod_cgroups import POD_PREFIX, parse_slice
 from tests.fakes.podman import FakePodman
 from workers.kubecontainer.slices import CgroupReading
 

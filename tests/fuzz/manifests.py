@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.schema import Kind, Shape, StructField, literal_values, shape_of, struct_fields
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.pod import PodSpec
+from ipc.k8s.api.schema import Kind, Shape, StructField, literal_values, shape_of, struct_fields
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.pod import PodSpec
 from tests.support.pods import IMAGE
 
 PLANTED: Final = "planted-secret-value"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.pod import Pod
-from ipc.messages.pod_worker import SyncDone, WorkType
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.config_objects import ConfigObjects
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.link.messages.pod_worker import SyncDone, WorkType
+from ipc.link.messages.sync_error import SyncError
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings

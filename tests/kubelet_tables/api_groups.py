@@ -31,7 +31,7 @@ def _refused(case: Json, problems: Problems) -> Result:
     """Whether the update is refused, and the words that upstream's test looks for, but for values in Go's form."""
     wanted = case["error_contains"]
     if any(word in error for error in case["errors"] for word in _OF_THE_NEW_OBJECT):
-        raise Later("never: rules for the new object alone are those of the node, in ipc/api/validation")
+        raise Later("never: rules for the new object alone are those of the node, in ipc/k8s/api/validation")
     if not case["errors"] and _is_nominated_when_bound(case["old"], case["new"]):
         raise Later("never: the gate ClearingNominatedNodeNameAfterBinding is on")
     found = ", ".join(f"{cause.field}: {cause.message}" for cause in problems(case["old"], case["new"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ipc.podresources.qos import compute_pod_qos
+from ipc.k8s.podresources.qos import compute_pod_qos
 from supervisor.cli.describe.container import describe_container, port_texts
 from supervisor.cli.describe.lines import annotation_lines
 from supervisor.cli.describe.other_objects import describe_namespace, smart_label

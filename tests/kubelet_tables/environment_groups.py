@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.container import Container, VolumeMount
-from ipc.network.pod_ips import sort_pod_ips
-from ipc.podobjects.cluster_values import ClusterValues
-from ipc.podobjects.config_objects import ConfigObjects
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.container import Container, VolumeMount
+from ipc.k8s.network.pod_ips import sort_pod_ips
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.k8s.podobjects.config_objects import ConfigObjects
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod
 from workers.cluster.objects.service_variables import (

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.api.quantity import parse_amount
-from ipc.api.v1.pod import Pod
-from ipc.eviction.file_systems import Part, Reclaim, layout_of, ways_to_reclaim, with_containerfs
-from ipc.eviction.observations import SignalObservation, of_disk, of_memory, of_pids, thresholds_met
-from ipc.eviction.signals import NodePressure, Signal, resource_of
-from ipc.eviction.thresholds import (
+from ipc.host.clock import parse_rfc3339
+from ipc.k8s.api.quantity import parse_amount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.eviction.file_systems import Part, Reclaim, layout_of, ways_to_reclaim, with_containerfs
+from ipc.k8s.eviction.observations import SignalObservation, of_disk, of_memory, of_pids, thresholds_met
+from ipc.k8s.eviction.signals import NodePressure, Signal, resource_of
+from ipc.k8s.eviction.thresholds import (
     EvictionSettings,
     Threshold,
     ThresholdError,
@@ -19,9 +20,8 @@ from ipc.eviction.thresholds import (
     parse_thresholds,
     with_allocatable,
 )
-from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
-from ipc.host.clock import parse_rfc3339
-from ipc.scheduling.priority import pod_priority
+from ipc.k8s.eviction.usage import ContainerUsage, DiskUsage, PodUsage
+from ipc.k8s.scheduling.priority import pod_priority
 from supervisor.admission.pressure import pressure_problem
 from supervisor.eviction import ranking
 from supervisor.eviction.messages import eviction_message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from ipc.kubecontainer.container_gc import GcPolicy, PodStates, evict_containers, evict_sandboxes
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState, SandboxStatus
+from ipc.k8s.kubecontainer.container_gc import GcPolicy, PodStates, evict_containers, evict_sandboxes
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState, SandboxStatus
 from tests.kubelet_tables.later import Result
 from tests.kubelet_tables.translate import Json, convert
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from ipc.kubecontainer.image_gc import ImageGcPolicy, policy_problem
+from ipc.k8s.kubecontainer.image_gc import ImageGcPolicy, policy_problem
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json
 from workers.images.garbage import (

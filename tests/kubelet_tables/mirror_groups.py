@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_MIRROR
+from ipc.k8s.api.annotations import CONFIG_MIRROR
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, pod
 from workers.cluster.pods.mirror_pod import mirror_name, mirror_pod

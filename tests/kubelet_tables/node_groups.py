@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.nodestatus.conditions import REQUIRED, set_pressure, set_ready
-from ipc.nodestatus.node import NodeCondition, NodeEvent, NodeStatus
+from ipc.k8s.nodestatus.conditions import REQUIRED, set_pressure, set_ready
+from ipc.k8s.nodestatus.node import NodeCondition, NodeEvent, NodeStatus
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json
 from workers.nodestatus.images import StoredImage, node_images

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.nodestatus.node import NodeStatus
-from ipc.nodestatus.node_ip import NodeIpError, chosen_node_ips, parse_node_ips, validate_node_ip
+from ipc.k8s.nodestatus.node import NodeStatus
+from ipc.k8s.nodestatus.node_ip import NodeIpError, chosen_node_ips, parse_node_ips, validate_node_ip
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json
 from workers.cluster.node.reconcile import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ipc.patching.strategic_diff import three_way_patch, two_way_patch
-from ipc.patching.strategic_merge import DELETE_SCALARS, MERGE, RETAIN_KEYS, SET_ORDER, strategic_merge
-from ipc.patching.strategic_schema import FieldPatch, MapOf, Opaque, Schema
-from ipc.patching.values import PatchError, parse_object, shown
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.patching.strategic_diff import three_way_patch, two_way_patch
+from ipc.k8s.patching.strategic_merge import DELETE_SCALARS, MERGE, RETAIN_KEYS, SET_ORDER, strategic_merge
+from ipc.k8s.patching.strategic_schema import FieldPatch, MapOf, Opaque, Schema
+from ipc.k8s.patching.values import PatchError, parse_object, shown
 from supervisor.patching.json_merge import keep_or_delete_null, three_way_json_merge_patch
 from tests.kubelet_tables.later import Result
 from tests.kubelet_tables.translate import Json

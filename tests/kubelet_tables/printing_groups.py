@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ipc.resources import registry
-from ipc.resources.times import since
-from ipc.text.human import human_duration, short_human_duration
+from ipc.host.text.human import human_duration, short_human_duration
+from ipc.k8s.resources import registry
+from ipc.k8s.resources.times import since
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall, without_nulls
 from workers.api_server.printers.tables import ROWS

@@ -7,21 +7,21 @@ from typing import Final
 
 from msgspec import to_builtins
 
-from ipc.api.quantity import parse_quantity
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import PodCondition
-from ipc.api.validation.pods.resize import validate_pod_resize
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import PodCondition
+from ipc.k8s.api.validation.pods.resize import validate_pod_resize
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.resize import ContainerUpdate, is_resize_in_progress
-from ipc.podresources.allocation import (
+from ipc.k8s.kubecontainer.resize import ContainerUpdate, is_resize_in_progress
+from ipc.k8s.podresources.allocation import (
     RESIZABLE,
     PodResourceInfo,
     ResourceAmounts,
@@ -29,9 +29,9 @@ from ipc.podresources.allocation import (
     same_compute,
     update_pod_from_allocation,
 )
-from ipc.podresources.cgroup_config import CgroupConfig, milli_cpu_to_quota, milli_cpu_to_shares
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from ipc.k8s.podresources.cgroup_config import CgroupConfig, milli_cpu_to_quota, milli_cpu_to_shares
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resource_fit import shortages
 from supervisor.managers.allocation import (

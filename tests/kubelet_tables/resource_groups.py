@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.api.quantity import parse_amount
-from ipc.api.v1.pod import Pod
-from ipc.eviction.signals import Signal
-from ipc.eviction.thresholds import Threshold, ThresholdValue, parse_percentage
-from ipc.nodestatus import allocatable
-from ipc.podresources import cgroup_config, pod_cgroups
-from ipc.podresources.node_resources import CfsQuota
+from ipc.k8s.api.quantity import parse_amount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.eviction.signals import Signal
+from ipc.k8s.eviction.thresholds import Threshold, ThresholdValue, parse_percentage
+from ipc.k8s.nodestatus import allocatable
+from ipc.k8s.podresources import cgroup_config, pod_cgroups
+from ipc.k8s.podresources.node_resources import CfsQuota
 from supervisor.admission import preemption
 from supervisor.admission.predicates import Rejected
 from supervisor.admission.resource_fit import Shortage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from ipc.api.v1.pod import Pod
-from ipc.scheduling.priority import pod_priority
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.scheduling.priority import pod_priority
 from supervisor.config.settings import ShutdownGraceItem
 from supervisor.managers.node_shutdown import by_two_periods, grace_in_group, group_by_priority
 from tests.kubelet_tables.later import Later, Result

@@ -8,10 +8,10 @@ from typing import Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import Container
-from ipc.api.v1.status import ContainerStatus, PodCondition, PodStatus
-from ipc.podresources.qos import compute_pod_qos
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.status import ContainerStatus, PodCondition, PodStatus
+from ipc.k8s.podresources.qos import compute_pod_qos
 from supervisor.pods.lifecycle import effective_grace_period
 from supervisor.status import conditions
 from supervisor.status.containers import ContainerStatusInput, container_statuses

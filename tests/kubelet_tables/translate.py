@@ -7,21 +7,21 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host import clock
-from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
-from ipc.podresources.allocation import NO_RESOURCES, resizable_part
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.k8s.podresources.allocation import NO_RESOURCES, resizable_part
 
 Json = Mapping[str, Any]
 _T = TypeVar("_T")

@@ -8,16 +8,18 @@ from typing import Any, Final
 
 from msgspec import json, structs, to_builtins
 
-from ipc.api.pod_containers import ContainerKind, every_container
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import HostAlias, Pod, PodSpec
-from ipc.api.v1.security import PodSecurityContext, Sysctl
-from ipc.api.v1.status import ContainerStatus
-from ipc.eventloop.backoff import Backoff, BackoffEntry
-from ipc.kubecontainer.hashing import container_hash
-from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_any_regular_container_started
-from ipc.kubecontainer.restart_policy import (
+from ipc.k8s.api.pod_containers import ContainerKind, every_container
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import HostAlias, Pod, PodSpec
+from ipc.k8s.api.v1.security import PodSecurityContext, Sysctl
+from ipc.k8s.api.v1.status import ContainerStatus
+from ipc.k8s.kubecontainer.hashing import container_hash
+from ipc.k8s.kubecontainer.initialized import (
+    has_any_active_regular_container_started,
+    has_any_regular_container_started,
+)
+from ipc.k8s.kubecontainer.restart_policy import (
     all_containers_could_restart,
     container_should_restart,
     find_matching_restart_rule,
@@ -25,8 +27,9 @@ from ipc.kubecontainer.restart_policy import (
     should_all_containers_restart,
     should_container_be_restarted,
 )
-from ipc.podresources.allocation import ResourceAmounts
-from ipc.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
+from ipc.k8s.podresources.allocation import ResourceAmounts
+from ipc.k8s.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
+from ipc.link.eventloop.backoff import Backoff, BackoffEntry
 from supervisor.config.sysctl_allowlist import forbidden_sysctl, pattern_problem
 from tests.fakes.clock import RESOLUTION_S, simulate
 from tests.kubelet_tables.later import Later, Result

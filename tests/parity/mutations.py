@@ -34,10 +34,10 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "LOOP-02",
-        "ipc/eventloop/backoff.py",
+        "ipc/link/eventloop/backoff.py",
         "self.initial_s * 2.0 ** min(",
         "self.initial_s * 1.5 ** min(",
-        f"{_UNIT}/ipc/eventloop/test_backoff.py::test_pauses_double_up_to_the_longest",
+        f"{_UNIT}/ipc/link/eventloop/test_backoff.py::test_pauses_double_up_to_the_longest",
     ),
     Mutation(
         "ADM-05",
@@ -62,21 +62,21 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "RES-01",
-        "ipc/podresources/qos.py",
+        "ipc/k8s/podresources/qos.py",
         " and requests.get(name, limits[name]) == limits[name] for",
         " for",
-        f"{_UNIT}/ipc/podresources/test_qos.py::test_class",
+        f"{_UNIT}/ipc/k8s/podresources/test_qos.py::test_class",
     ),
     Mutation(
         "RES-03",
-        "ipc/podresources/cgroup_config.py",
+        "ipc/k8s/podresources/cgroup_config.py",
         "milli_cpu * SHARES_PER_CPU // MILLI",
         "milli_cpu // MILLI * SHARES_PER_CPU",
         f"{_UNIT}/workers/specgen/test_container_resources.py::test_shares",
     ),
     Mutation(
         "RES-04",
-        "ipc/podresources/cgroup_config.py",
+        "ipc/k8s/podresources/cgroup_config.py",
         "max(milli_cpu * period_us // MILLI, MIN_QUOTA_US)",
         "milli_cpu * period_us // MILLI",
         f"{_UNIT}/workers/specgen/test_container_resources.py::test_quota",
@@ -97,10 +97,10 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "IMG-01",
-        "ipc/api/defaults.py",
+        "ipc/k8s/api/defaults.py",
         'return "Always" if name is not None and name.tag == DEFAULT_TAG else "IfNotPresent"',
         'return "Always" if name is None or name.tag == DEFAULT_TAG else "IfNotPresent"',
-        f"{_UNIT}/ipc/api/test_image.py::test_pull_policy",
+        f"{_UNIT}/ipc/k8s/api/test_image.py::test_pull_policy",
     ),
     Mutation(
         "IMG-06",
@@ -132,17 +132,17 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "CGC-02",
-        "ipc/kubecontainer/container_gc.py",
+        "ipc/k8s/kubecontainer/container_gc.py",
         "for container in dead[maximum:] if",
         "for container in dead[maximum + 1 :] if",
-        f"{_UNIT}/ipc/kubecontainer/test_container_gc.py::test_each_container_keeps_its_newest_dead",
+        f"{_UNIT}/ipc/k8s/kubecontainer/test_container_gc.py::test_each_container_keeps_its_newest_dead",
     ),
     Mutation(
         "CGC-03",
-        "ipc/kubecontainer/container_gc.py",
+        "ipc/k8s/kubecontainer/container_gc.py",
         "if c.id not in spared), key=_age_order)",
         "if c.id not in spared), key=_age_order, reverse=True)",
-        f"{_UNIT}/ipc/kubecontainer/test_container_gc.py::test_beyond_the_nodes_maximum_the_oldest_go_first",
+        f"{_UNIT}/ipc/k8s/kubecontainer/test_container_gc.py::test_beyond_the_nodes_maximum_the_oldest_go_first",
     ),
     Mutation(
         "CGC-08",
@@ -202,10 +202,10 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "TERM-02",
-        "ipc/api/defaults.py",
+        "ipc/k8s/api/defaults.py",
         "DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS: Final = 30",
         "DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS: Final = 10",
-        f"{_UNIT}/ipc/api/test_defaults.py::test_minimal_pod",
+        f"{_UNIT}/ipc/k8s/api/test_defaults.py::test_minimal_pod",
     ),
     Mutation(
         "NS-07",

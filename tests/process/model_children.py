@@ -20,12 +20,12 @@ import msgspec
 import yaml
 
 from ipc.host import clock
-from ipc.messages.base import Ready, Shutdown
-from ipc.messages.catalogue import LINKS
-from ipc.messages.node_worker import NodeWorkerCommand, Relisted
-from ipc.messages.pod_worker import PodWorkerCommand, SyncDone, SyncPod
-from ipc.wire.boot import ChildContext, Role
-from ipc.wire.framing import FrameDecoder, encode_frame
+from ipc.link.messages.base import Ready, Shutdown
+from ipc.link.messages.catalogue import LINKS
+from ipc.link.messages.node_worker import NodeWorkerCommand, Relisted
+from ipc.link.messages.pod_worker import PodWorkerCommand, SyncDone, SyncPod
+from ipc.link.wire.boot import ChildContext, Role
+from ipc.link.wire.framing import FrameDecoder, encode_frame
 from supervisor.agent import run_agent
 from supervisor.client.http import AgentClient
 from supervisor.config.resolution.config_file import load_settings

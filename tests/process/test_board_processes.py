@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from ipc.host.clock import monotonic
-from ipc.shm.board import Board, PodRow, WorkerCounters, WorkerRow
+from ipc.link.shm.board import Board, PodRow, WorkerCounters, WorkerRow
 
 pytestmark = [
     pytest.mark.process,

@@ -14,10 +14,10 @@ from typing import Final
 
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.messages.dialer import DialerAnswer, MakeSocket
-from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN
-from ipc.wire.packets import PacketLink
+from ipc.k8s.api.v1.container import Container
+from ipc.link.messages.dialer import DialerAnswer, MakeSocket
+from ipc.link.wire.boot import EXIT_IDLE, EXIT_RESPAWN
+from ipc.link.wire.packets import PacketLink
 from tests.support.open_files import open_files, open_files_before
 from tests.support.pod_server import (
     DEADLINE_S,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from ipc.wire.boot import Role
+from ipc.link.wire.boot import Role
 from tests.bench.simulated import manifests, simulated_node
 from tests.support.module_lists import DIRECTORY_VARIABLE, read_lists
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.wire.boot import Role
+from ipc.link.wire.boot import Role
 from tests.bench.simulated import SimulatedNode, manifests, simulated_node
 from tests.fakes.libpod_server import IMAGE
 from tests.support.module_lists import DIRECTORY_VARIABLE, read_lists

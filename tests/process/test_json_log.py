@@ -37,5 +37,5 @@ def test_every_line_of_every_process_is_json_and_names_its_pod() -> None:
     )
     assert started["logger"] == "supervisor.loop"
     assert all({"ts", "caller", "msg", "level", "process", "logger"} <= line.keys() for line in found)
-    processes = {line["process"].partition("-")[0] for line in found if line["logger"].startswith("ipc.shm")}
+    processes = {line["process"].partition("-")[0] for line in found if line["logger"].startswith("ipc.link.shm")}
     assert processes == {"node", "api", "dial", "pods"}, "each says at its birth how it logs"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ipc.shm.mutation_slots import MutationSlots, SlotMember
+from ipc.link.shm.mutation_slots import MutationSlots, SlotMember
 from tests.support.podman_service import wait_until
 
 pytestmark = pytest.mark.process

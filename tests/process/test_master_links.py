@@ -18,19 +18,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import PodStatus
 from ipc.host import clock
-from ipc.messages.api_server import FeedSynced, PodChanged, Reply, SetLogLevel
-from ipc.messages.base import Ready
-from ipc.messages.node_worker import Observation, Observed, Relisted
-from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
-from ipc.messages.sync_error import SyncError
-from ipc.messages.zygote import ZygoteReport
-from ipc.shm.board import Board
-from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
-from ipc.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.link.messages.api_server import FeedSynced, PodChanged, Reply, SetLogLevel
+from ipc.link.messages.base import Ready
+from ipc.link.messages.node_worker import Observation, Observed, Relisted
+from ipc.link.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.messages.zygote import ZygoteReport
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
+from ipc.link.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from supervisor.agent import run_agent
 from supervisor.config.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.processes.links import UNREAD_S, Links

@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from ipc.metrics import kubelet
-from ipc.metrics.table import LAYOUT
-from ipc.shm.metric_cells import METERS, MetricCells
+from ipc.link.metrics import kubelet
+from ipc.link.metrics.table import LAYOUT
+from ipc.link.shm.metric_cells import METERS, MetricCells
 
 pytestmark = pytest.mark.process
 

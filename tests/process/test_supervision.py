@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from ipc.wire.boot import ChildContext
+from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.link.wire.boot import ChildContext
 from supervisor.client.errors import RequestFailed
 from supervisor.pods.poison import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT

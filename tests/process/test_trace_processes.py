@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ipc.shm.trace import TraceBuffer, Tracer
+from ipc.link.shm.trace import TraceBuffer, Tracer
 
 pytestmark = pytest.mark.process
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages.zygote import Exited, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
-from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
-from ipc.wire.packets import PacketLink
+from ipc.link.messages.zygote import Exited, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.link.wire.packets import PacketLink
 from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
 from tests.support.podman_service import wait_until

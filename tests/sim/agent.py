@@ -12,15 +12,16 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.v1.config_objects import ConfigMap
-from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import evicted
-from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
-from ipc.messages.base import EventReport, Ready
-from ipc.messages.catalogue import ChildCommand
-from ipc.messages.node_worker import (
+from ipc.k8s.api.v1.config_objects import ConfigMap
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_failure import EVICTED, decode_failure
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.podobjects.config_objects import ObjectKey, object_key
+from ipc.link.messages.api_server import FeedSynced, PodChanged, PodGone
+from ipc.link.messages.base import EventReport, Ready
+from ipc.link.messages.catalogue import ChildCommand
+from ipc.link.messages.node_worker import (
     DeleteVolume,
     ImagesCollected,
     NodeObserved,
@@ -29,7 +30,7 @@ from ipc.messages.node_worker import (
     Track,
     Untrack,
 )
-from ipc.messages.pod_worker import (
+from ipc.link.messages.pod_worker import (
     Freeze,
     ObjectsRead,
     ProbePod,
@@ -37,8 +38,7 @@ from ipc.messages.pod_worker import (
     SyncDone,
     SyncPod,
 )
-from ipc.podobjects.config_objects import ObjectKey, object_key
-from ipc.shm.board import Board
+from ipc.link.shm.board import Board
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.held_sends import HeldSends
 from supervisor.loop.loop import SyncLoop

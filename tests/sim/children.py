@@ -11,12 +11,12 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
-from ipc.messages.api_server import EventChanged, PackedEventChanged
-from ipc.messages.pod_worker import CancelSync, SyncPod
-from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.k8s.api.v1.event import Event
+from ipc.link.messages.api_server import EventChanged, PackedEventChanged
+from ipc.link.messages.pod_worker import CancelSync, SyncPod
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
 from supervisor.config.settings import WorkersSettings
 from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.dialer import FakeDialer
@@ -154,7 +154,7 @@ class Child:
         if not self.alive:
             raise asyncio.CancelledError
 
-    # --- its end of the link (an `ipc.wire.channel.Channel`, as far as workers use it) ---
+    # --- its end of the link (an `ipc.link.wire.channel.Channel`, as far as workers use it) ---
 
     async def send(self, message: Any, *, lazy: bool = False) -> None:
         """Every message takes some time here, whether it may or not."""

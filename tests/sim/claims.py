@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container, VolumeMount
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import (
+from ipc.k8s.api.v1.container import Container, VolumeMount
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import (
     HostPathVolumeSource,
     PersistentVolumeAccessMode,
     PersistentVolumeClaimSpec,
@@ -21,9 +21,9 @@ from ipc.api.v1.volume import (
     Volume,
     VolumeResourceRequirements,
 )
-from ipc.messages.node_worker import DeleteVolume
-from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.podobjects.config_objects import ObjectKey, object_key
+from ipc.k8s.podobjects.config_objects import ObjectKey, object_key
+from ipc.link.messages.node_worker import DeleteVolume
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from supervisor.persistentvolume.values import DELETE, RETAIN
 from supervisor.state.volume_bindings import Binding, VolumePhase
 from tests.fakes.podman import FakeContainer

@@ -25,9 +25,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.podobjects.registry_login import RegistryLogin
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 from supervisor.config.settings import Seconds, Settings
 from tests.fakes.clock import SimClock
 from tests.fakes.podman import FakeContainer, Program

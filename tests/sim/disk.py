@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.remembered_ends import RememberedPod
+from ipc.k8s.kubecontainer.remembered_ends import RememberedPod
 from supervisor.loop.loop import SyncLoop
 from supervisor.protocol.commands import RestsOn
 from supervisor.state.resources_checkpoint import PodResources

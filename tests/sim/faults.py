@@ -145,7 +145,7 @@ def _nothing_else_fails(trace: Trace) -> Iterator[None]:
             if error is not None and not isinstance(error, Injected):
                 trace.broke(f"{record.getMessage()}: {error!r}")
 
-    log, listener = logging.getLogger("ipc.eventloop.tasks"), Listener(logging.DEBUG)
+    log, listener = logging.getLogger("ipc.link.eventloop.tasks"), Listener(logging.DEBUG)
     before = log.propagate
     log.addHandler(listener)
     log.propagate = False

@@ -7,8 +7,8 @@ import random
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.podresources.node_resources import NodeResources
-from ipc.wire.boot import WorkerSettings
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
 from tests.sim.claims import SimClaims
 from tests.sim.host import SimHost

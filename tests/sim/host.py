@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 from unittest.mock import patch
 
-from ipc.eviction.file_systems import Layout
-from ipc.eviction.observations import SignalObservation
-from ipc.eviction.signals import Signal
-from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import Clock
+from ipc.k8s.eviction.file_systems import Layout
+from ipc.k8s.eviction.observations import SignalObservation
+from ipc.k8s.eviction.signals import Signal
+from ipc.k8s.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from tests.sim.runtime import SimPodman, uid_of
 from workers.eviction import node_pressure
 from workers.eviction.node_signals import NodeSignals

@@ -14,10 +14,10 @@ from unittest.mock import patch
 import msgspec
 
 import supervisor.status.generate
-from ipc.eventloop.backoff import Backoff
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.kubecontainer.resize import ResizeJudge
-from ipc.messages.node_worker import EVERY_REQUEST
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.kubecontainer.resize import ResizeJudge
+from ipc.link.eventloop.backoff import Backoff
+from ipc.link.messages.node_worker import EVERY_REQUEST
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.desired import pod_admission, resizes
 from supervisor.desired.claim_holders import ClaimHolders

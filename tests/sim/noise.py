@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ipc.messages.pod_worker import Freeze
+from ipc.link.messages.pod_worker import Freeze
 from tests.fakes.ownership import ownership
 from tests.sim.agent import SLOTS
 from tests.sim.children import HUNG_S

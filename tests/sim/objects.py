@@ -8,14 +8,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.config_objects import ConfigMap
-from ipc.api.v1.container import Container
-from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod
-from ipc.messages.api_server import PodChanged
-from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, referenced_objects
+from ipc.k8s.api.v1.config_objects import ConfigMap
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.env import ConfigMapEnvSource, EnvFromSource
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ConfigObjects, ObjectKind, referenced_objects
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from tests.sim.watch import TERMINAL
 
 NEEDED: Final = "needed"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from typing import Final
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import hash_in, sandbox_hash
-from ipc.kubecontainer.probe_results import probes_of
-from ipc.kubecontainer.restart_policy import (
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.k8s.kubecontainer.probe_results import probes_of
+from ipc.k8s.kubecontainer.restart_policy import (
     RESTART_ALL_CONTAINERS,
     container_should_restart,
     find_matching_restart_rule,
     is_restartable_init,
 )
-from ipc.messages.api_server import PodChanged
+from ipc.link.messages.api_server import PodChanged
 from tests.fakes.podman import FakeContainer
 from tests.sim.pods import ABSENT
 from tests.sim.probes import FLAKY, NEVER, health_of

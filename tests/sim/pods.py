@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import (
+from ipc.k8s.api.v1.container import (
     Container,
     ContainerPort,
     ContainerRestartRule,
@@ -17,10 +17,10 @@ from ipc.api.v1.container import (
     ContainerRestartRuleOnExitCodesOperator,
     EphemeralContainer,
 )
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, SleepAction
-from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, SleepAction
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
 from tests.fakes.podman import Program
 from tests.sim.objects import SimObjects
 from tests.sim.probes import with_probes

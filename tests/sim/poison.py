@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.kubecontainer.probe_results import ProbeType
-from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.shm.board import pod_digest
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.probe_results import ProbeType
+from ipc.link.messages.pod_worker import SyncPod, WorkType
+from ipc.link.shm.board import pod_digest
 from supervisor.pods.poison import POISON_DEATHS
 from supervisor.processes.worker_pool import QUARANTINE_SLOT
 from tests.sim.children import Child

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.scheduling.priority import SYSTEM_CRITICAL_PRIORITY
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from supervisor.desired.pod_admission import PREEMPTED
 from tests.sim.pods import PRESENT
 from tests.sim.runtime import SimPodman

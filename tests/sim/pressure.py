@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
-from ipc.eviction.file_systems import Layout
-from ipc.eviction.signals import NodePressure, Signal
 from ipc.host.clock import Clock
-from ipc.messages.node_worker import CollectImages, ImagesCollected, NodeObserved, ObserveNode
-from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.nodestatus.node import NodeCondition
-from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, is_critical
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.volume import EmptyDirVolumeSource, Volume
+from ipc.k8s.eviction.file_systems import Layout
+from ipc.k8s.eviction.signals import NodePressure, Signal
+from ipc.k8s.nodestatus.node import NodeCondition
+from ipc.k8s.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, is_critical
+from ipc.link.messages.node_worker import CollectImages, ImagesCollected, NodeObserved, ObserveNode
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from supervisor.config.settings import Seconds, Settings
 from supervisor.node.node_pressure import MEASURE_S
 from supervisor.node.pressure_conditions import PERIOD_S

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.kubecontainer.probe_results import ProbeType
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.probe_results import ProbeType
 from tests.sim.runtime import Caller, SimPodman
 from tests.sim.watch_probes import ProbeWatch
 from workers.prober.manager import Attempt

@@ -8,15 +8,15 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.container import Container, ContainerResizePolicy, ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.messages.api_server import PodChanged
-from ipc.messages.base import EventReport
-from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.podresources.allocation import PodResourceInfo, allocation_from_pod
-from ipc.podresources.node_resources import NodeResources, PodCgroups
-from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.container import Container, ContainerResizePolicy, ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.allocation import PodResourceInfo, allocation_from_pod
+from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
+from ipc.k8s.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from tests.fakes.podman import FakeContainer
 from tests.sim.watch import every_status, name_of
 

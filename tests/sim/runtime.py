@@ -12,9 +12,9 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.messages.pod_worker import SyncPod
-from ipc.podobjects.registry_login import RegistryLogin
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podobjects.registry_login import RegistryLogin
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
+from ipc.link.messages.pod_worker import SyncPod
 from tests.fakes.podman import KILLED, RUNNING, FakeContainer, FakePodman, Program
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.sim.loop import NOBODY

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
-from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, pod_priority
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, pod_priority
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from supervisor.config.settings import Settings, ShutdownGraceItem
 from supervisor.loop.loop import SyncLoop
 from supervisor.managers.node_shutdown import NODE_SHUTDOWN_REASON

@@ -12,8 +12,8 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from ipc.podresources.node_resources import PodCgroups
-from ipc.podresources.pod_cgroups import pod_slice_uid
+from ipc.k8s.podresources.node_resources import PodCgroups
+from ipc.k8s.podresources.pod_cgroups import pod_slice_uid
 from tests.sim.claims import VOLUME_OF, SimClaims
 from tests.sim.frame import DOWN_S, SETTLE_S, STEP_S, Outcome, outcome_of
 from tests.sim.noise import PULL_S, make_noise

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.host.clock import Instant
-from ipc.messages.wait_reasons import WaitReason
+from ipc.link.messages.wait_reasons import WaitReason
 from supervisor.loop.loop import SyncLoop
 from supervisor.pods.next_step import Dispatch
 from supervisor.pods.record import PodRecord

@@ -8,18 +8,18 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import ContainerStatus
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
-from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.messages.api_server import PodChanged
-from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
-from ipc.messages.sync_error import SyncError
-from ipc.shm.board import Board
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import ContainerStatus
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.shm.board import Board
 from supervisor.status.container_states import INIT_LONG_GONE
 from tests.fakes.podman import FakeContainer
 from tests.sim.children import Child

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ipc.api.pod_containers import ContainerKind, every_container
-from ipc.api.v1.container import Container
-from ipc.api.v1.status import ContainerStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType, probes_of
-from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.messages.api_server import PodChanged
+from ipc.k8s.api.pod_containers import ContainerKind, every_container
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.status import ContainerStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType, probes_of
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
+from ipc.link.messages.api_server import PodChanged
 from tests.sim.runtime import Caller
 from tests.sim.trace import Trace
 from workers.prober.outcome import Answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ipc.wire.boot import WorkerSettings
+from ipc.link.wire.boot import WorkerSettings
 from tests.fakes.ownership import LABEL_KEY
 from tests.sim.runtime import INSTANCE
 

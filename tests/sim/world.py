@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_failure import EVICTED
-from ipc.messages.pod_worker import WorkType
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_failure import EVICTED
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
 from tests.fakes.podman import FakeContainer

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from ipc.api.decode import decode_pod
-from ipc.api.defaults import default_pod
-from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
-from ipc.api.v1.pod import Pod
-from ipc.api.validation.pods.pod import validate_pod
+from ipc.k8s.api.decode import decode_pod
+from ipc.k8s.api.defaults import default_pod
+from ipc.k8s.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.validation.pods.pod import validate_pod
 
 MAX_OPTIONAL_FIELDS = 3
 """Optional fields that a random struct sets: more makes pods of thousands of values."""

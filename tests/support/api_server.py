@@ -13,12 +13,13 @@ from typing import Any, Final, TypeVar
 import aiohttp
 import msgspec
 
-from ipc.api.decode import decode_pod
-from ipc.api.v1.event import Event as V1Event
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
-from ipc.api.v1.status import PodStatus
 from ipc.host.clock import SystemClock, monotonic, rfc3339
-from ipc.messages.api_server import (
+from ipc.k8s.api.decode import decode_pod
+from ipc.k8s.api.v1.event import Event as V1Event
+from ipc.k8s.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.api_server import (
     AgentChanged,
     ApiServerFeed,
     ApiServerRequest,
@@ -30,15 +31,14 @@ from ipc.messages.api_server import (
     Reply,
     WorkerInfo,
 )
-from ipc.messages.base import Ready, Shutdown
-from ipc.messages.wait_reasons import WORDS, NextStep, WaitReason
-from ipc.metrics.kubelet import HTTP_REQUESTS
-from ipc.podresources.node_resources import NodeResources
-from ipc.shm.board import Board
-from ipc.shm.metric_cells import METERS
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
-from ipc.wire.channel import Channel
-from ipc.wire.server_settings import Port, ServerSettings
+from ipc.link.messages.base import Ready, Shutdown
+from ipc.link.messages.wait_reasons import WORDS, NextStep, WaitReason
+from ipc.link.metrics.kubelet import HTTP_REQUESTS
+from ipc.link.shm.board import Board
+from ipc.link.shm.metric_cells import METERS
+from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.link.wire.channel import Channel
+from ipc.link.wire.server_settings import Port, ServerSettings
 from tests.fakes.ownership import LABEL_KEY
 from workers.api_server.server import run_api_server
 from workers.podhttp.pod_network import Dialer

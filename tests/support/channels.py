@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ipc.wire.channel import SEND_HIGH_WATER_BYTES, Channel
-from ipc.wire.framing import HEADER_BYTES, MAX_FRAME_BYTES, encode_frame
+from ipc.link.wire.channel import SEND_HIGH_WATER_BYTES, Channel
+from ipc.link.wire.framing import HEADER_BYTES, MAX_FRAME_BYTES, encode_frame
 
 DEADLINE_S = 30.0
 """Every conversation in these tests ends within this."""

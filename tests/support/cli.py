@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.wire.boot import WorkerMain
+from ipc.link.wire.boot import WorkerMain
 from supervisor.cli.main import run_cli
 from tests.support.api_server import Master
 

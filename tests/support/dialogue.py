@@ -11,23 +11,25 @@ from typing import Any, Literal
 
 import msgspec
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import Container, ContainerPort
-from ipc.api.v1.event import Event
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.clock import Instant
-from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.container import Container, ContainerPort
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.volume import EmptyDirVolumeSource, Volume
+from ipc.k8s.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
-from ipc.messages.api_server import (
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.k8s.podobjects.config_objects import ConfigObject, object_key
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.api_server import (
     EventChanged,
     EventGone,
     FeedSynced,
@@ -38,9 +40,8 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.garbage_report import GarbageReport
-from ipc.messages.node_worker import (
+from ipc.link.messages.base import PullEnded, PullProgress
+from ipc.link.messages.node_worker import (
     CancelPull,
     CollectImages,
     CollectLogs,
@@ -54,7 +55,7 @@ from ipc.messages.node_worker import (
     Untrack,
     UpdatePodCgroups,
 )
-from ipc.messages.pod_worker import (
+from ipc.link.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
@@ -69,10 +70,8 @@ from ipc.messages.pod_worker import (
     SyncPod,
     SyncResult,
 )
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.config_objects import ConfigObject, object_key
-from ipc.podresources.node_resources import NodeResources
-from ipc.shm.board import pod_digest
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.shm.board import pod_digest
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.loop.loop import SyncLoop
@@ -105,6 +104,7 @@ from supervisor.protocol.events import (
     WorkerLeaving,
     WorkerUp,
 )
+from supervisor.protocol.garbage_report import GarbageReport
 from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 

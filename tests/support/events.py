@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipc.api.v1.event import Event
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.clock import rfc3339
-from ipc.messages.event_reasons import EventType
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.link.messages.event_reasons import EventType
 
 WALL = 1_800_000_000.0
 

@@ -16,8 +16,8 @@ from typing import Final
 import orjson
 import pytest
 
-from ipc.resources.registry import RESOURCES
-from ipc.resources.resource import CORE
+from ipc.k8s.resources.registry import RESOURCES
+from ipc.k8s.resources.resource import CORE
 
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on PATH")
 

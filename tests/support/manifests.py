@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.api.decode import decode_pod
-from ipc.api.defaults import default_pod
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, monotonic
+from ipc.k8s.api.decode import decode_pod
+from ipc.k8s.api.defaults import default_pod
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.protocol.manifests import FILE_SOURCE, SourceSnapshot
 from supervisor.protocol.source_updates import PodUpdate, Update
 from supervisor.sources.directory import ManifestReader, list_manifests

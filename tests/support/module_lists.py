@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from supervisor.__main__ import load_worker_main, run_command
 
 if TYPE_CHECKING:  # as little as the agent has imported when it begins
-    from ipc.wire.boot import ChildContext, Role, WorkerMain
+    from ipc.link.wire.boot import ChildContext, Role, WorkerMain
 
 DIRECTORY_VARIABLE: Final = "ROOTLET_TEST_MODULE_LISTS"
 
@@ -33,7 +33,7 @@ def listing(worker_main: WorkerMain) -> WorkerMain:
 
 def read_lists(directory: Path) -> dict[Role, set[str]]:
     """Modules of every role, of all of its processes together."""
-    from ipc.wire.boot import Role
+    from ipc.link.wire.boot import Role
 
     found: dict[Role, set[str]] = {}
     for file in directory.iterdir():

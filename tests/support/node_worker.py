@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import Shutdown
-from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, Observation, Observe, Observed, Relisted
-from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
-from ipc.wire.channel import Channel
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages.base import Shutdown
+from ipc.link.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, Observation, Observe, Observed, Relisted
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.link.wire.channel import Channel
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, signed_container, signed_pod
 from tests.fakes.podman import FakePodman

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import Volume
-from ipc.podobjects.config_objects import ConfigObjects
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.podobjects.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
 from tests.support.pods import UID, pod
 from tests.support.sync import FakeHost

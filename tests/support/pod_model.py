@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import hash_in
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
-from ipc.kubecontainer.restart_policy import (
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.hashing import hash_in
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
+from ipc.k8s.kubecontainer.restart_policy import (
     is_restartable_init,
     should_all_containers_restart,
     should_container_be_restarted,
 )
-from ipc.podresources.allocation import resizable_part
+from ipc.k8s.podresources.allocation import resizable_part
 from tests.support.pods import UID, sandbox
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.kill_spec import ALIVE, kill_all

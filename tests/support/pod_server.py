@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
 from supervisor.processes import listeners
 from tests.fakes.ownership import LABEL_KEY
 from tests.support.podman_service import podman, wait_until

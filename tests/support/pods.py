@@ -6,19 +6,19 @@ from typing import Any
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.podresources.allocation import resizable_part
+from ipc.k8s.podresources.allocation import resizable_part
 
 UID = "0c3ad6a8-0000-4000-8000-000000000001"
 IMAGE = "localhost/busybox:latest"

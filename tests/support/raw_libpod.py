@@ -7,7 +7,7 @@ import json
 import socket
 from typing import Any
 
-from ipc.libpod.endpoints import ROOT, Endpoint
+from ipc.host.libpod.endpoints import ROOT, Endpoint
 
 CALL_DEADLINE_S = 120.0
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
-from ipc.messages.api_server import Reply
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.api_server import Reply
 from supervisor.config.settings import Seconds, Settings
 from supervisor.control.admin_requests import AdminRequests
 from supervisor.protocol.commands import Send

@@ -6,7 +6,7 @@ import asyncio
 
 import aiohttp
 
-from ipc.wire.stream_channels import ChannelSocket, Message
+from ipc.link.wire.stream_channels import ChannelSocket, Message
 from tests.support.api_server import DEADLINE_S
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.messages.base import EventReport
-from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
-from ipc.shm.board import Board
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.link.shm.board import Board
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.dialer import FakeDialer
 from tests.fakes.ownership import ownership

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ipc.host.clock import monotonic
-from ipc.process.prctl import set_parent_death_signal
+from ipc.host.process.prctl import set_parent_death_signal
 
 COMMANDS: Final = ("supervisor.cli", "supervisor.client")
 AGENT: Final = ("ipc", "supervisor", "workers")

@@ -44,8 +44,10 @@ def _module_file(parts: list[str]) -> Path | None:
 
 
 def test_a_name_that_is_lost_is_found() -> None:
-    source = "`workers.libpod.client.LibpodClient`, `ipc.wire`, `workers.volumes.inside`, `ipc.wire.boot.Nobody`"
-    assert list(lost_names(source)) == ["workers.volumes.inside", "ipc.wire.boot.Nobody"]
+    source = (
+        "`workers.libpod.client.LibpodClient`, `ipc.link.wire`, `workers.volumes.inside`, `ipc.link.wire.boot.Nobody`"
+    )
+    assert list(lost_names(source)) == ["workers.volumes.inside", "ipc.link.wire.boot.Nobody"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -71,7 +71,9 @@ def test_the_socket_that_pages_name_is_that_of_the_usual_instance() -> None:
 
 def test_a_path_that_is_not_there_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("`workers/nowhere.py`, `ipc/wire/`, [x](gone.md), [y](page.md), `python -m tests.bench.nothing`")
+    page.write_text(
+        "`workers/nowhere.py`, `ipc/link/wire/`, [x](gone.md), [y](page.md), `python -m tests.bench.nothing`"
+    )
     assert list(lost_paths(page)) == ["workers/nowhere.py", "gone.md", "tests.bench.nothing"]
 
 

@@ -23,7 +23,7 @@ def test_nobody_expects_msgspecs_error_alone() -> None:
         if isinstance(node, ast.ExceptHandler) and node.type is not None
         if {"msgspec.DecodeError", "msgspec.MsgspecError"} & {ast.unparse(each) for each in _types(node.type)}
     }
-    assert found == PACKED, "ipc.text.json_types.UNDECODABLE is what a JSON decoder raises"
+    assert found == PACKED, "ipc.host.text.json_types.UNDECODABLE is what a JSON decoder raises"
 
 
 def _types(caught: ast.expr) -> list[ast.expr]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from ipc.messages.catalogue import LINKS
-from ipc.messages.pod_worker import WorkType
+from ipc.link.messages.catalogue import LINKS
+from ipc.link.messages.pod_worker import WorkType
 from tests.house_picture import PHASES, PICTURE, children, draw, message_names
 
 

@@ -24,7 +24,7 @@ PODMAN_FILE: Final = "workers/libpod/podman_py.py"
 FORK_FILES: Final = frozenset({"supervisor/processes/zygote.py", "workers/userns/fork_server.py"})
 """The second runs in Podman's namespaces, in an interpreter of its own."""
 CLOCK_FILE: Final = "ipc/host/clock.py"
-LOOP_CLOCK_FILE: Final = "ipc/eventloop/loop_clock.py"
+LOOP_CLOCK_FILE: Final = "ipc/link/eventloop/loop_clock.py"
 NAMESPACES_FILE: Final = "workers/dialer/namespaces.py"
 ENTRY_POINT: Final = "supervisor/__main__.py"
 
@@ -45,31 +45,31 @@ CLOCKS: Final = frozenset(
 
 ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "ipc": (
-        "ipc.text",
+        "ipc.host.text",
         "ipc.host",
-        "ipc.process",
-        "ipc.eventloop",
-        "ipc.log",
-        "ipc.resources",
-        "ipc.api.v1",
-        "ipc.api",
-        "ipc.patching",
-        "ipc.kubeconfig",
-        "ipc.network",
-        "ipc.scheduling",
-        "ipc.podresources",
-        "ipc.podobjects",
-        "ipc.api.validation",
-        "ipc.api.validation.pods",
-        "ipc.api.support",
-        "ipc.kubecontainer",
-        "ipc.eviction",
-        "ipc.nodestatus",
-        "ipc.libpod",
-        "ipc.metrics",
-        "ipc.shm",
-        "ipc.wire",
-        "ipc.messages",
+        "ipc.host.process",
+        "ipc.host.log",
+        "ipc.host.libpod",
+        "ipc.k8s.resources",
+        "ipc.k8s.api.v1",
+        "ipc.k8s.api",
+        "ipc.k8s.patching",
+        "ipc.k8s.kubeconfig",
+        "ipc.k8s.network",
+        "ipc.k8s.scheduling",
+        "ipc.k8s.podresources",
+        "ipc.k8s.podobjects",
+        "ipc.k8s.api.validation",
+        "ipc.k8s.api.validation.pods",
+        "ipc.k8s.api.support",
+        "ipc.k8s.kubecontainer",
+        "ipc.k8s.eviction",
+        "ipc.k8s.nodestatus",
+        "ipc.link.eventloop",
+        "ipc.link.metrics",
+        "ipc.link.shm",
+        "ipc.link.wire",
+        "ipc.link.messages",
     ),
     "supervisor": (
         "supervisor.state",
@@ -161,10 +161,13 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
+WINGS: Final = ("host", "k8s", "link")
+"""Of ipc, from the ground up."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
-    "ipc.api.v1": "a module for each subject of Kubernetes' types",
+    "supervisor.state": "a module for each file that outlives the agent, and how such files are kept",
+    "ipc.k8s.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor": "the agent, its master, and a module for each thing that the master has beside the sync loop",
-    "ipc.scheduling": "the three helpers of the scheduler's that a node needs, too",
+    "ipc.k8s.scheduling": "the three helpers of the scheduler's that a node needs, too",
     "workers.kuberuntime": "a module for each step of a sync",
     "workers.cluster.events": "the shape of an event, its limits, its way",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
@@ -314,6 +317,11 @@ def test_setns_is_called_in_one_file(sources: Sources) -> None:
 
 def test_every_room_has_its_place_in_the_order() -> None:
     assert set(house.rooms()) == {name for names in ORDER.values() for name in names}
+
+
+def test_the_wings_of_ipc_stand_one_upon_the_other() -> None:
+    wings = [name.split(".")[1] for name in ORDER["ipc"]]
+    assert wings == sorted(wings, key=WINGS.index)
 
 
 def test_rooms_import_only_what_stands_below_them() -> None:

@@ -25,37 +25,37 @@ import h2.events
 import msgspec
 import pytest
 
-from ipc.api import errors as api_errors
-from ipc.api.decode import decode_pod, decode_secret
-from ipc.api.defaults import default_pod
-from ipc.api.image import parse_image_name
-from ipc.api.podman_annotations import USERNS, kept_id
-from ipc.api.quantity import parse_quantity
-from ipc.api.support.cluster import is_of_cluster
-from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.env import EnvVar
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.probe import HTTPGetAction
-from ipc.api.v1.projected import ClusterTrustBundleProjection
-from ipc.api.validation import names
-from ipc.api.validation.pods.pod import validate_pod
 from ipc.host import clock, network_addresses
-from ipc.kubeconfig.bootstrap_token import is_signed, parse_token
-from ipc.log.verbosity import area_problem
-from ipc.network.bandwidth import bandwidth_problem
-from ipc.network.pod_ips import sort_pod_ips
-from ipc.podobjects.redaction import blocks_of, redacted
-from ipc.podresources.pod_cgroups import uid_in_name
-from ipc.scheduling import node_affinity
-from ipc.text import durations
-from ipc.text.gofmt import quoted
-from ipc.text.ip_address import without_leading_zeros
-from ipc.text.safe_text import safe_text
-from ipc.text.userinfo import without_userinfo
-from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
+from ipc.host.log.verbosity import area_problem
+from ipc.host.text import durations
+from ipc.host.text.gofmt import quoted
+from ipc.host.text.ip_address import without_leading_zeros
+from ipc.host.text.safe_text import safe_text
+from ipc.host.text.userinfo import without_userinfo
+from ipc.k8s.api import errors as api_errors
+from ipc.k8s.api.decode import decode_pod, decode_secret
+from ipc.k8s.api.defaults import default_pod
+from ipc.k8s.api.image import parse_image_name
+from ipc.k8s.api.podman_annotations import USERNS, kept_id
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.support.cluster import is_of_cluster
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.api.v1.env import EnvVar
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.probe import HTTPGetAction
+from ipc.k8s.api.v1.projected import ClusterTrustBundleProjection
+from ipc.k8s.api.validation import names
+from ipc.k8s.api.validation.pods.pod import validate_pod
+from ipc.k8s.network.bandwidth import bandwidth_problem
+from ipc.k8s.network.pod_ips import sort_pod_ips
+from ipc.k8s.podobjects.redaction import blocks_of, redacted
+from ipc.k8s.podresources.pod_cgroups import uid_in_name
+from ipc.k8s.scheduling import node_affinity
+from ipc.link.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
 from supervisor.cli.printers.yaml_keys import in_order
 from supervisor.cli.printers.yaml_scalars import written_lines, written_text
+from supervisor.client.bootstrap_token import is_signed, parse_token
 from supervisor.processes.sd_notify import watchdog_timeout_s
 from supervisor.sources.documents.reader import read_documents
 from supervisor.sources.objects.apart import LIGHT_BYTES, is_heavy
@@ -432,7 +432,7 @@ def keeping_ids(text: str) -> object:
 
 PARSERS: Final[Mapping[str, Parser]] = {
     "texts for people": Parser(
-        "ipc/text/safe_text.py", safe_text, NAMES | DIGITS | repeated("\x1b", "\u202e", "\udcff")
+        "ipc/host/text/safe_text.py", safe_text, NAMES | DIGITS | repeated("\x1b", "\u202e", "\udcff")
     ),
     "texts as YAML": Parser(
         "supervisor/cli/printers/yaml_scalars.py",
@@ -443,12 +443,12 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "supervisor/cli/printers/yaml_keys.py", lambda text: in_order([f"a{text}2", f"a{text}10"]), NAMES | DIGITS
     ),
     "texts without Secrets": Parser(
-        "ipc/podobjects/redaction.py",
+        "ipc/k8s/podobjects/redaction.py",
         lambda text: redacted(text, SECRETS),
         NAMES | repeated("hunter2", "hunter", "\\x68", "\\u0068", "%68", "\n", "aHVudGVy"),
     ),
     "Secrets to be known by": Parser(
-        "ipc/podobjects/redaction.py",
+        "ipc/k8s/podobjects/redaction.py",
         lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
         NAMES | repeated("hunter2"),
     ),
@@ -457,7 +457,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
         lambda text: decode_journal(text.encode(errors="replace")),
         NAMES | DIGITS | repeated("\n", "0" * 8 + " \n", "[", '{"uid":'),
     ),
-    "UIDs in slices": Parser("ipc/podresources/pod_cgroups.py", uid_in_name, NAMES | repeated("pod", "\ud800")),
+    "UIDs in slices": Parser("ipc/k8s/podresources/pod_cgroups.py", uid_in_name, NAMES | repeated("pod", "\ud800")),
     "references": Parser("workers/env/expansion.py", lambda text: expand(text, VALUES), REFERENCES),
     "subPathExpr": Parser("workers/env/expansion.py", lambda text: expand_sub_path_expr(text, VALUES), REFERENCES),
     "words": Parser("workers/env/expansion.py", lambda text: expand_all([text] * 9, VALUES), REFERENCES),
@@ -466,9 +466,11 @@ PARSERS: Final[Mapping[str, Parser]] = {
     ),
     "variables": Parser("workers/env/environment.py", environment, {"doubling": doubling}),
     "images": Parser("workers/kubecontainer/image_reference.py", parse_image_reference, IMAGES),
-    "images, in the API": Parser("ipc/api/image.py", parse_image_name, IMAGES),
+    "images, in the API": Parser("ipc/k8s/api/image.py", parse_image_name, IMAGES),
     "users of images": Parser("workers/specgen/container_user.py", parse_image_user, NAMES | DIGITS),
-    "kept ids": Parser("ipc/api/podman_annotations.py", keeping_ids, DIGITS | repeated("uid=1,", "keep-id:", ",", "=")),
+    "kept ids": Parser(
+        "ipc/k8s/api/podman_annotations.py", keeping_ids, DIGITS | repeated("uid=1,", "keep-id:", ",", "=")
+    ),
     "accounts of images": Parser(
         "workers/volumemanager/first_owner.py",
         lambda text: first_owner("7", ImageAccounts(text, "")),
@@ -499,15 +501,15 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "numbers of queries": Parser(
         "workers/api_server/core/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS
     ),
-    "pod addresses": Parser("ipc/network/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
+    "pod addresses": Parser("ipc/k8s/network/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
     "leading zeros": Parser(
-        "ipc/text/ip_address.py",
+        "ipc/host/text/ip_address.py",
         without_leading_zeros,
         repeated("0", "1.", ":0", "0.0.0.", before="") | repeated("0", "9", before="1.2.3."),
     ),
-    "addresses": Parser("ipc/api/validation/names.py", names.ip_problem, ADDRESSES),
-    "names": Parser("ipc/api/validation/names.py", lambda text: [rule.problem(text) for rule in RULES], NAMES),
-    "qualified names": Parser("ipc/api/validation/names.py", names.qualified_name_problem, NAMES),
+    "addresses": Parser("ipc/k8s/api/validation/names.py", names.ip_problem, ADDRESSES),
+    "names": Parser("ipc/k8s/api/validation/names.py", lambda text: [rule.problem(text) for rule in RULES], NAMES),
+    "qualified names": Parser("ipc/k8s/api/validation/names.py", names.qualified_name_problem, NAMES),
     "hosts": Parser("workers/podhttp/endpoints.py", ascii_host, HOSTS),
     "short hosts": Parser("workers/podhttp/endpoints.py", ascii_host, HOSTS, 30),
     "paths of requests": Parser(
@@ -520,14 +522,14 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "systemd's watchdog": Parser(
         "supervisor/processes/sd_notify.py", lambda text: watchdog_timeout_s({"WATCHDOG_USEC": text}, 1), DIGITS
     ),
-    "areas of the log": Parser("ipc/log/verbosity.py", area_problem, NAMES | URLS),
-    "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
-    "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
-    "rates": Parser("ipc/network/bandwidth.py", bandwidth_problem, QUANTITIES),
+    "areas of the log": Parser("ipc/host/log/verbosity.py", area_problem, NAMES | URLS),
+    "durations": Parser("ipc/host/text/durations.py", durations.parse_duration, DURATIONS),
+    "quantities": Parser("ipc/k8s/api/quantity.py", parse_quantity, QUANTITIES),
+    "rates": Parser("ipc/k8s/network/bandwidth.py", bandwidth_problem, QUANTITIES),
     "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
-    "Go's quotes": Parser("ipc/text/gofmt.py", quoted, ERRORS),
+    "Go's quotes": Parser("ipc/host/text/gofmt.py", quoted, ERRORS),
     "errors of manifests": Parser(
-        "ipc/api/errors.py",
+        "ipc/k8s/api/errors.py",
         lambda text: api_errors.redacted(api_errors.FieldError("a", f'Invalid value: "{text}')),
         ERRORS,
     ),
@@ -548,7 +550,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "messages of gRPC": Parser("workers/prober/grpc.py", decode_status, VARINTS),
     "headers of gRPC": Parser("workers/prober/grpc_call.py", heard, DIGITS | URLS),
     "URLs of Podman": Parser(
-        "ipc/text/userinfo.py", without_userinfo, URLS | ERRORS | repeated("//a@sha256:", "@sha1:")
+        "ipc/host/text/userinfo.py", without_userinfo, URLS | ERRORS | repeated("//a@sha256:", "@sha1:")
     ),
     "logs of an OCI runtime": Parser("workers/exec/child.py", of_oci_runtime, JSON),
     "errors of Podman": Parser(
@@ -570,16 +572,16 @@ PARSERS: Final[Mapping[str, Parser]] = {
         YAML | repeated("*", " *", "[*", "-*", "\n", before="& "),
     ),
     "JSON": Parser("supervisor/sources/documents/json_text.py", lambda text: read_documents(text.encode()), JSON),
-    "texts of manifests": Parser("ipc/api/validation/pods/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
-    "items of manifests": Parser("ipc/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
-    "base64": Parser("ipc/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
+    "texts of manifests": Parser("ipc/k8s/api/validation/pods/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
+    "items of manifests": Parser("ipc/k8s/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
+    "base64": Parser("ipc/k8s/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
     "bounds of node affinity": Parser(
-        "ipc/scheduling/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
+        "ipc/k8s/scheduling/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
     ),
     "frames of SPDY": Parser("workers/spdy/decoder.py", in_single_bytes, SPDY, 200),
     "ports of SPDY": Parser("workers/api_server/streams/port_pairs.py", forwarded, DIGITS),
-    "exit codes": Parser("ipc/wire/stream_channels.py", exit_code, DIGITS),
-    "paths of findings": Parser("ipc/api/support/cluster.py", is_of_cluster, repeated("[1", "[1]", "[", "1", "]")),
+    "exit codes": Parser("ipc/link/wire/stream_channels.py", exit_code, DIGITS),
+    "paths of findings": Parser("ipc/k8s/api/support/cluster.py", is_of_cluster, repeated("[1", "[1]", "[", "1", "]")),
     "trust anchors": Parser(
         "workers/cluster/objects/trust_bundles.py", anchors, repeated("-----BEGIN CERTIFICATE-----", "-", "A", BLOCK)
     ),
@@ -588,7 +590,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "events of a watch": Parser("workers/kubeclient/watch_frames.py", watched, JSON | LINES),
     "lists of a cluster": Parser("workers/kubeclient/reflector_state.py", listed, JSON),
     "signed kubeconfigs": Parser(
-        "ipc/kubeconfig/bootstrap_token.py", lambda text: is_signed(b"a", text, BOOTSTRAP_TOKEN), NAMES
+        "supervisor/client/bootstrap_token.py", lambda text: is_signed(b"a", text, BOOTSTRAP_TOKEN), NAMES
     ),
 }
 
@@ -606,10 +608,10 @@ RISKY: Final = frozenset({"re.compile", "re.fullmatch", "int", "Fraction", "fnma
 or a reason below."""
 NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
-        "ipc/kubeconfig/authority_pin.py",
-        "ipc/kubeconfig/decode.py",
-        "ipc/nodestatus/allocatable.py",
-        "ipc/nodestatus/node_ip.py",
+        "supervisor/client/authority_pin.py",
+        "ipc/k8s/kubeconfig/decode.py",
+        "ipc/k8s/nodestatus/allocatable.py",
+        "ipc/k8s/nodestatus/node_ip.py",
         "supervisor/cli/",
         "supervisor/client/cluster.py",
         "supervisor/client/errors.py",
@@ -619,7 +621,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/doctor/",
         "supervisor/load_test/",
         "supervisor/admission/node_resources.py",
-        "ipc/eviction/thresholds.py",
+        "ipc/k8s/eviction/thresholds.py",
         "supervisor/config/resolution/resolved_settings.py",
         "supervisor/config/resolution/server_section.py",
         "supervisor/config/settings.py",
@@ -627,11 +629,11 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/managers/node_shutdown.py",
         "supervisor/control/logind.py",
         "workers/kubeclient/client.py",
-        "ipc/network/network_programs.py",
+        "ipc/k8s/network/network_programs.py",
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",
-        "ipc/process/scheduling.py",
+        "supervisor/processes/scheduling.py",
         "workers/podman_files/orphaned_monitors.py",
         "workers/proc/process_limit.py",
         "workers/proc/rlimit_tag.py",
@@ -652,7 +654,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/api_server/handlers/statistics.py",
         "workers/api_server/metrics/exposition.py",
         "workers/api_server/printers/events.py",
-        "ipc/text/human.py",
+        "ipc/host/text/human.py",
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",
@@ -660,9 +662,9 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/fs/growth_watch.py",
         "workers/kuberuntime/bandwidth.py",
         "workers/eviction/manager.py",
-        "ipc/podresources/swap.py",
+        "ipc/k8s/podresources/swap.py",
         "workers/eviction/pod_usage.py",
-        "ipc/eviction/observations.py",
+        "ipc/k8s/eviction/observations.py",
         "supervisor/eviction/messages.py",
         "workers/specgen/oom_score.py",
         "workers/pod_worker.py",

@@ -1,5 +1,5 @@
-"""Reads the source: a background task begins in ``ipc/eventloop/tasks.py``, or in a task group that the same function
-waits for.
+"""Reads the source: a background task begins in ``ipc/link/eventloop/tasks.py``, or in a task group that the same
+function waits for.
 
 asyncio says nothing of a task that dies while nobody looks at it. So nobody begins one without an owner.
 """
@@ -14,7 +14,7 @@ import pytest
 
 from tests.house import ROOT, trees_with
 
-TASK_FILES: Final = frozenset({"ipc/eventloop/tasks.py", "workers/sync/attribution.py"})
+TASK_FILES: Final = frozenset({"ipc/link/eventloop/tasks.py", "workers/sync/attribution.py"})
 """The owner of tasks, and the factory that a loop makes each task by."""
 BEGINNINGS: Final = frozenset(
     {"create_task", "ensure_future", "run_coroutine_threadsafe", "Task", "eager_task_factory"}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.podresources.node_resources import NodeResources, PodCgroups
+from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.protocol.events import HousekeepingTick, SyncTick
 from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec

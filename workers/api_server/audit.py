@@ -22,8 +22,8 @@ from aiohttp.typedefs import Middleware
 
 from ipc.host.clock import Clock, rfc3339_micro
 from ipc.host.regular_files import opened_regular_file
-from ipc.text.json_types import UNDECODABLE
-from ipc.text.safe_text import safe_line
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.host.text.safe_text import safe_line
 from workers.api_server.core.media_type import media_type
 from workers.api_server.core.request_keys import ANSWERED, USER
 from workers.api_server.core.status_errors import ApiError

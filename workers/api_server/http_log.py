@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from aiohttp.abc import AbstractAccessLogger
 from aiohttp.http_exceptions import HttpProcessingError
 
-from ipc.log.entry import line_with
+from ipc.host.log.entry import line_with
 from workers.api_server.core.request_keys import USER
 from workers.proc.peers import peer_ids
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from aiohttp import hdrs
 
-from ipc.metrics.model import Endpoint
+from ipc.link.metrics.model import Endpoint
 from workers.api_server.core.route import ABSENT, ANY_METHOD, REFUSED, Handler, Route
 from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.log_levels import LogLevels

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from ipc.wire.boot import ChildContext
-from ipc.wire.server_settings import Port, ServerSettings
+from ipc.link.wire.boot import ChildContext
+from ipc.link.wire.server_settings import Port, ServerSettings
 from workers.api_server.access.certificates import Certificates, NoCertificate
 from workers.api_server.access.filter import AccessFilter
 from workers.api_server.audit import audited, note_answer

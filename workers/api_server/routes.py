@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.podobjects.config_objects import ObjectKind
+from ipc.k8s.podobjects.config_objects import ObjectKind
 from workers.api_server.core.route import Route, admin_routes
 from workers.api_server.handlers.changes import Changes
 from workers.api_server.handlers.contents import Contents

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from ipc.eventloop.tasks import first_of
 from ipc.host.clock import Clock
-from ipc.messages.api_server import ApiServerFeed, ApiServerRequest, FeedMessage, PodChanged, Reply
-from ipc.messages.base import Ready, Shutdown
-from ipc.shm.board import WorkerRowWriter
-from ipc.shm.trace import TRACER
-from ipc.wire.boot import EXIT_IDLE, ChildContext
-from ipc.wire.channel import Channel
+from ipc.link.eventloop.tasks import first_of
+from ipc.link.messages.api_server import ApiServerFeed, ApiServerRequest, FeedMessage, PodChanged, Reply
+from ipc.link.messages.base import Ready, Shutdown
+from ipc.link.shm.board import WorkerRowWriter
+from ipc.link.shm.trace import TRACER
+from ipc.link.wire.boot import EXIT_IDLE, ChildContext
+from ipc.link.wire.channel import Channel
 from workers.api_server.audit import audited, note_answer
 from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S
 from workers.api_server.core.listener import Door, Listener, until_idle

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from ipc.eventloop.tasks import first_of
 from ipc.host.atomic_file import UntrustedFile, write_atomically
 from ipc.host.clock import Clock
+from ipc.host.log.last_words import LastWords
 from ipc.host.private_directories import make_private
-from ipc.kubeconfig.client_tls import read_file
-from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.kubeconfig.encode import encode_node_kubeconfig
-from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE, ClusterAccess, KubeconfigError
-from ipc.log.last_words import LastWords
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.k8s.kubeconfig.client_tls import read_file
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.kubeconfig.encode import encode_node_kubeconfig
+from ipc.k8s.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE, ClusterAccess, KubeconfigError
+from ipc.link.eventloop.tasks import first_of
+from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.certificates.manager import CertificateKind, CertificateManager
 from workers.certificates.signing_request import CLIENT_SIGNER, CLIENT_USAGES, SERVING_SIGNER, SERVING_USAGES
 from workers.certificates.validity import CertificateFormatError, read_validity

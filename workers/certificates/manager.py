@@ -13,12 +13,12 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
-from ipc.kubeconfig.client_tls import load_chain
-from ipc.text.safe_text import safe_line
+from ipc.host.text.safe_text import safe_line
+from ipc.k8s.kubeconfig.client_tls import load_chain
+from ipc.link.eventloop.backoff import Backoff
 from workers.certificates.key_pair import KeyPairError, make_key_pair
 from workers.certificates.signing_request import RequestRefused, signed
 from workers.certificates.validity import MAX_BYTES, CertificateFormatError, Validity, read_validity

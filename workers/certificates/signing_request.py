@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.tasks import first_of
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.link.eventloop.tasks import first_of
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.resources import CERTIFICATE_SIGNING_REQUESTS

@@ -10,13 +10,13 @@ from typing import NoReturn, assert_never
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.event import Event
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.eventloop.burst import BurstGate
-from ipc.eventloop.tasks import restarted
 from ipc.host.clock import Clock
-from ipc.messages.api_server import (
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.tasks import restarted
+from ipc.link.messages.api_server import (
     AgentChanged,
     EventChanged,
     EventGone,
@@ -26,9 +26,9 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-from ipc.messages.cluster import ClusterCommand, ClusterReport, NodeStated, PodsTaken, RatesChanged
-from ipc.wire.boot import ChildContext
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.link.messages.cluster import ClusterCommand, ClusterReport, NodeStated, PodsTaken, RatesChanged
+from ipc.link.wire.boot import ChildContext
+from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.cluster.clients import NodeClients
 from workers.cluster.events.sender import EventSender
 from workers.cluster.node.keeper import NodeKeeper

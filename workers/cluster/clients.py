@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ipc.eventloop.burst import BurstGate
 from ipc.host.clock import Clock
-from ipc.messages.cluster import RatesChanged
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.link.eventloop.burst import BurstGate
+from ipc.link.messages.cluster import RatesChanged
+from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.certificates.identity import NodeIdentity
 from workers.cluster.eventual_client import EventualClient
 from workers.kubeclient.client import USER_AGENT

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 
-from ipc.eventloop.burst import BurstGate
+from ipc.link.eventloop.burst import BurstGate
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.errors import Unreachable
 from workers.kubeclient.protocol import DEFAULT_DEADLINE_S, JSON, NO_QUERY, Verb, WatchEvent

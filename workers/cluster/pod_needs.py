@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from ipc.api.v1.pod import Pod
-from ipc.scheduling.node_affinity import matches_node
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.scheduling.node_affinity import matches_node
 from workers.cluster.objects.objects import Objects
 
 

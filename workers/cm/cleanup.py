@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from ipc.host.clock import Clock
-from ipc.messages.node_worker import UpdatePodCgroups
-from ipc.podresources.cgroup_config import CgroupConfig
-from ipc.podresources.pod_cgroups import parse_slice, uid_in_name
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.pod_cgroups import parse_slice, uid_in_name
+from ipc.link.messages.node_worker import UpdatePodCgroups
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.kubecontainer.slices import Slices
 

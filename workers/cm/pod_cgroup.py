@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from typing import Final, NoReturn, Protocol
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import SandboxStatus
-from ipc.messages import event_reasons
-from ipc.messages.sync_error import SyncError
-from ipc.podresources.cgroup_config import CgroupConfig, is_given, without_lost_limits
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_cgroups import pod_slice
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import SandboxStatus
+from ipc.k8s.podresources.cgroup_config import CgroupConfig, is_given, without_lost_limits
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.pod_cgroups import pod_slice
+from ipc.link.messages import event_reasons
+from ipc.link.messages.sync_error import SyncError
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.kubecontainer.slices import CgroupReading
 from workers.proc import cgroups

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from ipc.host.clock import monotonic
-from ipc.metrics import kubelet as metrics
-from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight
-from ipc.podresources.node_resources import PodCgroups
-from ipc.podresources.pod_cgroups import (
+from ipc.k8s.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight
+from ipc.k8s.podresources.node_resources import PodCgroups
+from ipc.k8s.podresources.pod_cgroups import (
     BEST_EFFORT,
     BURSTABLE,
     POD_PREFIX,
@@ -29,7 +28,8 @@ from ipc.podresources.pod_cgroups import (
     systemd_basename,
     uid_in_name,
 )
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.kubecontainer.slices import CgroupReading
 from workers.proc import cgroups

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.kubecontainer.hashing import is_made_from
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
-from ipc.kubecontainer.resize import ContainerUpdate
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.kubecontainer.hashing import is_made_from
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.k8s.kubecontainer.resize import ContainerUpdate
 from workers.compute.crash_loop_backoff import do_backoff
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ContainerKill, kill_of

@@ -7,7 +7,7 @@ label of the newest container and "last update" is when that was created. It sur
 
 Mirrors doBackOff of pkg/kubelet/kuberuntime/kuberuntime_manager.go. Different on purpose: a start that fails before
 there is a container (its image cannot be pulled) does not double the crash-loop back-off, because nothing crashed.
-Whether a container may start again at all is ``ipc.kubecontainer.restart_policy``'s question.
+Whether a container may start again at all is ``ipc.k8s.kubecontainer.restart_policy``'s question.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff, BackoffEntry
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.eventloop.backoff import Backoff, BackoffEntry
 
 CRASH_LOOP_INITIAL_S: Final = 10.0
 """First back-off in seconds (pkg/kubelet/kubelet.go, backOffPeriod)."""

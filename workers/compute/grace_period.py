@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import Probe
-from ipc.messages import event_reasons
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import Probe
+from ipc.link.messages import event_reasons
 
 MINIMUM_GRACE_PERIOD_S: Final = 2
 """Shortest grace period of a container, in seconds, also when zero is requested (minimumGracePeriodInSeconds)."""

@@ -20,11 +20,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.kubecontainer.initialized import has_any_active_regular_container_started
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.kubecontainer.probe_results import ProbeResult
-from ipc.kubecontainer.restart_policy import container_should_restart, is_restartable_init
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.kubecontainer.initialized import has_any_active_regular_container_started
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResult
+from ipc.k8s.kubecontainer.restart_policy import container_should_restart, is_restartable_init
 from workers.compute.container_actions import (
     ContainerAction,
     is_redefined,

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import LifecycleHandler
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import LifecycleHandler
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.compute.grace_period import KillReason, termination_grace_s
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.podhttp.hook_ports import with_port_number

@@ -22,14 +22,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.backoff import Backoff
-from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.kubecontainer.resize import Actuated, resize_judge
-from ipc.kubecontainer.restart_policy import should_all_containers_restart
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.container_gc import GcPolicy
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.k8s.kubecontainer.resize import Actuated, resize_judge
+from ipc.k8s.kubecontainer.restart_policy import should_all_containers_restart
+from ipc.link.eventloop.backoff import Backoff
 from workers.compute.container_actions import (
     ContainerAction,
     is_redefined,

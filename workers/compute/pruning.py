@@ -10,11 +10,11 @@ from collections.abc import Collection, Container, Iterable, Iterator
 
 import msgspec
 
-from ipc.api.pod_containers import ContainerKind, every_container, find_container
-from ipc.api.v1.container import Container as ApiContainer
-from ipc.api.v1.pod import PodSpec
-from ipc.kubecontainer.container_gc import dead_to_remove, evict_sandboxes
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
+from ipc.k8s.api.pod_containers import ContainerKind, every_container, find_container
+from ipc.k8s.api.v1.container import Container as ApiContainer
+from ipc.k8s.api.v1.pod import PodSpec
+from ipc.k8s.kubecontainer.container_gc import dead_to_remove, evict_sandboxes
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
 from workers.compute.types import DecisionInput

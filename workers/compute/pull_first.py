@@ -10,8 +10,8 @@ from collections.abc import Set
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState
 from workers.compute.types import PodActions
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ipc.api.v1.container import Container, EphemeralContainer
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.kubecontainer.probe_results import ProbeResult
-from ipc.kubecontainer.restart_policy import should_container_be_restarted
+from ipc.k8s.api.v1.container import Container, EphemeralContainer
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResult
+from ipc.k8s.kubecontainer.restart_policy import should_container_be_restarted
 from workers.compute.container_actions import (
     ContainerAction,
     is_redefined,

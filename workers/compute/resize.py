@@ -1,7 +1,8 @@
 """Order of a resize: containers that run get other amounts of cpu and memory. Pure.
 
 Mirrors markContainerForUpdate, doPodResizeAction and validatePodResizeAction
-(pkg/kubelet/kuberuntime/kuberuntime_manager.go); which containers are resized at all, `ipc.kubecontainer.resize` says.
+(pkg/kubelet/kuberuntime/kuberuntime_manager.go); which containers are resized at all, `ipc.k8s.kubecontainer.resize`
+says.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.resize import ContainerUpdate, changed_resources
-from ipc.podresources.allocation import ResourceAmounts
-from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig
-from ipc.podresources.pod_requests import CPU, MEMORY
+from ipc.k8s.kubecontainer.resize import ContainerUpdate, changed_resources
+from ipc.k8s.podresources.allocation import ResourceAmounts
+from ipc.k8s.podresources.cgroup_config import NO_LIMIT, CgroupConfig
+from ipc.k8s.podresources.pod_requests import CPU, MEMORY
 
 
 class PodResize(msgspec.Struct, frozen=True, kw_only=True):

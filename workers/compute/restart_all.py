@@ -15,9 +15,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
-from ipc.kubecontainer.restart_policy import triggers_restart_of_all
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.k8s.kubecontainer.restart_policy import triggers_restart_of_all
 from workers.compute.crash_loop_backoff import restart_all_retry_at
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of

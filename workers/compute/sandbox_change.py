@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import is_sandbox_made_from
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
-from ipc.kubecontainer.resize import ResizeJudge
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.hashing import is_sandbox_made_from
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+from ipc.k8s.kubecontainer.resize import ResizeJudge
 
 
 class SandboxChange(msgspec.Struct, frozen=True, kw_only=True):

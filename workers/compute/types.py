@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.backoff import Backoff
-from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
-from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResults
-from ipc.kubecontainer.resize import ResizeJudge
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.container_gc import GcPolicy
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
+from ipc.k8s.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResults
+from ipc.k8s.kubecontainer.resize import ResizeJudge
+from ipc.link.eventloop.backoff import Backoff
 from workers.compute.kill_spec import ContainerKill
 from workers.compute.resize import NO_RESIZE, PodResize
 from workers.compute.sandbox_change import SandboxChange

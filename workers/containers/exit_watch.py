@@ -18,8 +18,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import Clock, Instant
+from ipc.link.eventloop.backoff import Backoff
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 
 SETTLE_S: Final = 0.005

@@ -14,10 +14,10 @@ from typing import Final, Never
 
 import msgspec
 
-from ipc.eventloop.loop_clock import loop_time
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import usable_state
+from ipc.link.eventloop.loop_clock import loop_time
 from workers.kubecontainer.runtime import InspectedContainer
 
 KEEP_S: Final = 5.0

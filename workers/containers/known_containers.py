@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import msgspec
 
-from ipc.eventloop.tasks import FailureLog
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.eventloop.tasks import FailureLog
 from workers.cm.oom_kills import KILLED, OomKills
 from workers.containers.exit_watch import ExitWatch
 from workers.containers.runs import SETTLED_STATES, cut_short, is_run_of, without_earlier_end

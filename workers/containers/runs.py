@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import ContainerState
+from ipc.k8s.kubecontainer.pod_status import ContainerState
 from workers.kubecontainer.convert import container_state
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer
 

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.messages.catalogue import DIALING
-from ipc.messages.dialer import DialerAnswer, MakeSocket, SocketRefused
-from ipc.wire.framing import ProtocolError
-from ipc.wire.packets import PacketLink
+from ipc.link.messages.catalogue import DIALING
+from ipc.link.messages.dialer import DialerAnswer, MakeSocket, SocketRefused
+from ipc.link.wire.framing import ProtocolError
+from ipc.link.wire.packets import PacketLink
 from workers.podhttp.pod_network import DialError, DialTimeout, PodNetwork
 
 DEADLINE_S: Final = 5.0

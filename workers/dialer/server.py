@@ -26,14 +26,14 @@ from typing import Final, NoReturn
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.messages.base import Ready, Shutdown
-from ipc.messages.catalogue import DIALER, DIALING
-from ipc.messages.dialer import DialerAnswer, DialerCommand, MakeSocket, SocketMade, SocketRefused
-from ipc.shm.board import WorkerRowWriter
-from ipc.shm.followed_verbosity import FollowedVerbosity
-from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN, ChildContext
-from ipc.wire.framing import FrameDecoder, ProtocolError, encode_frame
-from ipc.wire.packets import PacketLink
+from ipc.link.messages.base import Ready, Shutdown
+from ipc.link.messages.catalogue import DIALER, DIALING
+from ipc.link.messages.dialer import DialerAnswer, DialerCommand, MakeSocket, SocketMade, SocketRefused
+from ipc.link.shm.board import WorkerRowWriter
+from ipc.link.shm.followed_verbosity import FollowedVerbosity
+from ipc.link.wire.boot import EXIT_IDLE, EXIT_RESPAWN, ChildContext
+from ipc.link.wire.framing import FrameDecoder, ProtocolError, encode_frame
+from ipc.link.wire.packets import PacketLink
 from workers.dialer import namespaces
 from workers.dialer.netns_holders import AnotherProcess, InfraProcesses
 from workers.proc import procfs

@@ -1,6 +1,6 @@
 """The downward API: fields of a pod and resources of its containers, as text. Pure.
 
-For variables, and for files of volumes, which know fewer fields (`ipc.api.validation` says which). Mirrors
+For variables, and for files of volumes, which know fewer fields (`ipc.k8s.api.validation` says which). Mirrors
 podFieldSelectorRuntimeValue (pkg/kubelet/kubelet_pods.go), ExtractFieldPathAsString and FormatMap
 (pkg/fieldpath/fieldpath.go), ExtractContainerResourceValue (pkg/api/v1/resource/helpers.go) and
 defaultPodLimitsForDownwardAPI (pkg/kubelet/kubelet_resources.go).
@@ -14,15 +14,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.quantity import in_units, parse_quantity
-from ipc.api.v1.base import Quantity, ResourceList
-from ipc.api.v1.container import Container
-from ipc.api.v1.env import ResourceFieldSelector
-from ipc.api.v1.pod import Pod
-from ipc.network.pod_ips import sort_pod_ips
-from ipc.podresources.node_resources import NodeResources
-from ipc.text.gofmt import quoted
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.quantity import in_units, parse_quantity
+from ipc.k8s.api.v1.base import Quantity, ResourceList
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.env import ResourceFieldSelector
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.network.pod_ips import sort_pod_ips
+from ipc.k8s.podresources.node_resources import NodeResources
 from workers.kubecontainer.config_error import ConfigError
 
 _HUGE_PAGES: Final = "hugepages-"

@@ -16,9 +16,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ipc.api.annotations import is_api_pod
-from ipc.api.v1.container import Container
-from ipc.api.v1.env import (
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.annotations import is_api_pod
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.env import (
     ConfigMapKeySelector,
     EnvFromSource,
     EnvVarSource,
@@ -27,10 +28,9 @@ from ipc.api.v1.env import (
     ResourceFieldSelector,
     SecretKeySelector,
 )
-from ipc.api.v1.pod import Pod
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podresources.node_resources import NodeResources
-from ipc.text.gofmt import quoted
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podresources.node_resources import NodeResources
 from workers.env.downward import PodPlacement, field_value, resource_value
 from workers.env.env_files import EnvFile, EnvFileError, read_env_file
 from workers.env.expansion import MAX_PROCESS_CHARS, expand

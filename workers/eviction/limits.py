@@ -12,15 +12,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.default_resources import aggregate_limits
-from ipc.api.quantity import Amount, parse_amount
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import MEMORY_MEDIUM, Volume
-from ipc.eviction.usage import DiskUsage
-from ipc.metrics.kubelet import EVICTION_SIGNALS
-from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
-from ipc.text.gofmt import quoted
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.default_resources import aggregate_limits
+from ipc.k8s.api.quantity import Amount, parse_amount
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import MEMORY_MEDIUM, Volume
+from ipc.k8s.eviction.usage import DiskUsage
+from ipc.k8s.podresources.pod_requests import EPHEMERAL_STORAGE
+from ipc.link.metrics.kubelet import EVICTION_SIGNALS
 from workers.eviction.removed_files import RemovedFiles
 from workers.fs.disk_usage import MAX_FILES
 

@@ -14,14 +14,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
-from ipc.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.messages import event_reasons
-from ipc.metrics import kubelet as metrics
-from ipc.scheduling.priority import is_critical
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.scheduling.priority import is_critical
+from ipc.link.messages import event_reasons
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.eviction.limits import (
     MAX_S,
     StorageUsage,

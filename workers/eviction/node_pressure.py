@@ -15,13 +15,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.eviction.file_systems import layout_of, with_containerfs
-from ipc.eviction.observations import SignalObservation, of_memory, thresholds_met
-from ipc.eviction.signals import Signal
-from ipc.eviction.thresholds import Threshold
-from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Clock
-from ipc.messages.node_worker import NodeObserved, ObserveNode
+from ipc.k8s.eviction.file_systems import layout_of, with_containerfs
+from ipc.k8s.eviction.observations import SignalObservation, of_memory, thresholds_met
+from ipc.k8s.eviction.signals import Signal
+from ipc.k8s.eviction.thresholds import Threshold
+from ipc.k8s.eviction.usage import PodUsage
+from ipc.link.messages.node_worker import NodeObserved, ObserveNode
 from workers.eviction.node_signals import CONTAINERFS, NodeSignals, SignalPaths, observe_node
 from workers.eviction.pod_usage import FROM_STATISTICS, usage_of, usage_of_disk
 from workers.stats.targets import PodDirectories, PodTarget

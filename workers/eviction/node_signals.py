@@ -18,8 +18,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.eviction.observations import SignalObservation, of_disk, of_memory, of_pids
-from ipc.eviction.signals import Signal
+from ipc.k8s.eviction.observations import SignalObservation, of_disk, of_memory, of_pids
+from ipc.k8s.eviction.signals import Signal
 
 KIB: Final = 1024
 MAX_BYTES: Final = 64 * 1024

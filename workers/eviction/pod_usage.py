@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ipc.eviction.signals import MEMORY, PIDS
-from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import monotonic
+from ipc.k8s.eviction.signals import MEMORY, PIDS
+from ipc.k8s.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from workers.eviction.removed_files import NONE, Holder, Holders, RemovedFiles, removed_files
 from workers.fs.disk_usage import BLOCK_BYTES, bytes_and_inodes_at_least
 from workers.kubecontainer.runtime import ContainerProcess

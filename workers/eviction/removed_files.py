@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.eviction.usage import DiskUsage
+from ipc.k8s.eviction.usage import DiskUsage
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.proc.procfs import start_ticks
 from workers.userns.steps.unlinked_files import unlinked_files

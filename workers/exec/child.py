@@ -9,7 +9,7 @@ import re
 import signal
 from typing import Final
 
-from ipc.eventloop.shortages import tells_of_shortage
+from ipc.link.eventloop.shortages import tells_of_shortage
 from workers.exec.direct import ENTERING, Target
 from workers.kubecontainer.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
 from workers.exec.tags import RUNTIMES, ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.podman_files.bundle import read_process

@@ -14,13 +14,13 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from ipc.eventloop.keyed_limiter import KeyedLimiter, Release
-from ipc.eventloop.loop_clock import loop_time
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import wall
+from ipc.link.eventloop.loop_clock import loop_time
+from ipc.link.eventloop.tasks import BackgroundTasks
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
 from workers.exec.direct import NotDirect, Target, find_target, is_about_the_command
+from workers.exec.keyed_limiter import KeyedLimiter, Release
 from workers.exec.sessions import ExecSessions, too_late
 from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import EXEC, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError

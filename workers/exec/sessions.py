@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from ipc.libpod import endpoints
+from ipc.host.libpod import endpoints
 from workers.kubecontainer.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 from workers.libpod import decode
 from workers.libpod.client import LibpodClient, Request

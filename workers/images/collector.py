@@ -15,15 +15,15 @@ from typing import Final, Never
 
 import msgspec
 
-from ipc.eventloop.tasks import note_failure
 from ipc.host.clock import Clock
-from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, ImageReport, Stays
-from ipc.messages import event_reasons
-from ipc.messages.base import EventReport, node_event
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import MAX_REPORTED_IMAGES, CollectImages, ImagesCollected
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, ImageReport, Stays
+from ipc.link.eventloop.tasks import note_failure
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import EventReport, node_event
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.node_worker import MAX_REPORTED_IMAGES, CollectImages, ImagesCollected
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.images.garbage import (
     Candidate,
     Disk,

@@ -14,9 +14,9 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from ipc.api.v1.config_objects import Secret
-from ipc.podobjects.registry_login import RegistryLogin
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 from workers.kubecontainer.image_reference import ImageReference
 from workers.podhttp.urls import ascii_url
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.sync_error import SyncError
 
 _PING: Final = "pinging container registry "
 """Podman's first request to a registry (go.podman.io/image, docker/docker_client.go)."""

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, Stays
+from ipc.k8s.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, Stays
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.image_service import ListedImage
 

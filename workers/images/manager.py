@@ -16,17 +16,17 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import PullPolicy
-from ipc.eventloop.tasks import BackgroundTasks, with_progress
 from ipc.host.clock import Clock
-from ipc.messages import event_reasons
-from ipc.messages.base import PullEnded
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet as metrics
-from ipc.podobjects.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
-from ipc.shm.metric_cells import METERS
-from ipc.shm.trace import TRACER
+from ipc.k8s.api.v1.container import PullPolicy
+from ipc.k8s.podobjects.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
+from ipc.link.eventloop.tasks import BackgroundTasks, with_progress
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import PullEnded
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
+from ipc.link.shm.trace import TRACER
 from workers.images.error_reasons import pull_fault
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords

@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.podobjects.registry_login import PullAccount, RegistryLogin
-from ipc.text.durations import parse_duration
-from ipc.text.json_types import UNDECODABLE
-from ipc.wire.credential_provider import CredentialProvider
+from ipc.host.text.durations import parse_duration
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.podobjects.registry_login import PullAccount, RegistryLogin
+from ipc.link.wire.credential_provider import CredentialProvider
 from workers.images.credentials import KeyedLogin, is_key_for, keyed_login
 from workers.kubecontainer.image_reference import ImageReference
 

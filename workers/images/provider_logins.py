@@ -12,11 +12,11 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.podobjects.registry_login import PullAccount, RegistryLogin
-from ipc.process.plugin_process import PluginProcessError, ask_program
-from ipc.wire.credential_provider import CredentialProvider
+from ipc.host.process.plugin_process import PluginProcessError, ask_program
+from ipc.k8s.podobjects.registry_login import PullAccount, RegistryLogin
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.wire.credential_provider import CredentialProvider
 from workers.images.credentials import logins_for
 from workers.images.provider_answers import (
     Asker,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ipc.eventloop.backoff import Backoff, BackoffEntry
-from ipc.messages.pod_worker import PullFailure
-from ipc.messages.sync_error import SyncError
+from ipc.link.eventloop.backoff import Backoff, BackoffEntry
+from ipc.link.messages.pod_worker import PullFailure
+from ipc.link.messages.sync_error import SyncError
 
 PULL_BACKOFF: Final = Backoff(initial_s=10.0, max_s=300.0, expires_after_s=600.0)
 """pkg/kubelet/kubelet.go (imageBackOffPeriod, MaxImageBackOff); client-go forgets after twice the maximum."""

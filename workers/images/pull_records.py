@@ -21,8 +21,8 @@ import msgspec
 
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
-from ipc.podobjects.registry_login import PullOwner
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.podobjects.registry_login import PullOwner
 
 MAX_FINGERPRINTS: Final = 1_000
 """Most logins recorded of one image: the newest."""

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.pod_worker import AbandonPull, PullImage
-from ipc.podobjects.registry_login import Pull
+from ipc.k8s.podobjects.registry_login import Pull
+from ipc.link.messages.base import PullEnded, PullProgress
+from ipc.link.messages.pod_worker import AbandonPull, PullImage
 
 Send = Callable[[PullImage | AbandonPull], Awaitable[None]]
 OnProgress = Callable[[str], None]

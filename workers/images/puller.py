@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.log.entry import line_about
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.podobjects.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
+from ipc.host.log.entry import line_about
+from ipc.k8s.podobjects.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages.base import PullEnded, PullProgress
 from workers.images.image_records import ImageRecords
 from workers.images.provider_answers import NodeLogin
 from workers.images.pull_records import PullRecords

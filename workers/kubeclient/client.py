@@ -11,11 +11,11 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from ipc.eventloop.loop_clock import loop_time
 from ipc.host.clock import Clock
-from ipc.kubeconfig.types import ClusterAccess
-from ipc.text.json_types import UNDECODABLE
-from ipc.wire.http_answer import TooLargeError
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.kubeconfig.types import ClusterAccess
+from ipc.link.eventloop.loop_clock import loop_time
+from ipc.link.wire.http_answer import TooLargeError
 from workers.kubeclient.connection import Address, Connection
 from workers.kubeclient.connection_pool import ConnectionPool
 from workers.kubeclient.credentials import CredentialsError, CredentialSource, Identity

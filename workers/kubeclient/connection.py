@@ -14,9 +14,9 @@ from typing import Final, cast
 
 import msgspec
 
-from ipc.eventloop.lookup import connected
-from ipc.eventloop.loop_clock import loop_time
-from ipc.wire.http_answer import HttpAnswer
+from ipc.link.eventloop.lookup import connected
+from ipc.link.eventloop.loop_clock import loop_time
+from ipc.link.wire.http_answer import HttpAnswer
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Largest head of an answer that is taken."""

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Final
 
-from ipc.eventloop.loop_clock import loop_time
+from ipc.link.eventloop.loop_clock import loop_time
 from workers.kubeclient.connection import Address, Connection, connect
 
 MAX_KEPT: Final = 10

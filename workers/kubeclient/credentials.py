@@ -12,10 +12,10 @@ import msgspec
 
 from ipc.host.atomic_file import UntrustedFile
 from ipc.host.clock import Clock
-from ipc.kubeconfig.client_tls import client_context, read_file
-from ipc.kubeconfig.exec_credential import PluginCredentials, PluginError
-from ipc.kubeconfig.types import ClusterAccess
-from ipc.log.last_words import LastWords
+from ipc.host.log.last_words import LastWords
+from ipc.k8s.kubeconfig.client_tls import client_context, read_file
+from ipc.k8s.kubeconfig.exec_credential import PluginCredentials, PluginError
+from ipc.k8s.kubeconfig.types import ClusterAccess
 from workers.fs.fs_executor import FsExecutor
 from workers.kubeclient.exec_plugin import PluginRunner
 

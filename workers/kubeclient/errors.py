@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 
 MAX_MESSAGE_CHARS: Final = 2048
 """Longest text of an error body without a Status that is kept (apimachinery pkg/api/errors, errors.go keeps 2048 bytes

@@ -6,7 +6,8 @@ import asyncio
 from typing import Final
 
 from ipc.host.clock import Clock
-from ipc.kubeconfig.exec_credential import (
+from ipc.host.process.plugin_process import PluginProcessError, ask_program
+from ipc.k8s.kubeconfig.exec_credential import (
     MAX_OUTPUT_BYTES,
     VARIABLE,
     PluginCredentials,
@@ -14,8 +15,7 @@ from ipc.kubeconfig.exec_credential import (
     decode_credentials,
     exec_info,
 )
-from ipc.kubeconfig.types import ClusterAccess, ExecPlugin
-from ipc.process.plugin_process import PluginProcessError, ask_program
+from ipc.k8s.kubeconfig.types import ClusterAccess, ExecPlugin
 
 DEADLINE_S: Final = 60.0
 """How long a plugin may run, in seconds. Upstream waits for ever."""

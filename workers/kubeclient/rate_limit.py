@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ipc.eventloop.loop_clock import loop_time
+from ipc.link.eventloop.loop_clock import loop_time
 
 
 class TokenBucket:

@@ -9,10 +9,10 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, NoReturn, TypeVar
 
-from ipc.eventloop.loop_clock import loop_time
-from ipc.eventloop.tasks import first_of
-from ipc.log.last_words import LastWords
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.log.last_words import LastWords
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.link.eventloop.loop_clock import loop_time
+from ipc.link.eventloop.tasks import first_of
 from workers.kubeclient.errors import ClusterError
 from workers.kubeclient.protocol import Client, ReflectorSink
 from workers.kubeclient.reflector_state import (

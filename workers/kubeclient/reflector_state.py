@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.link.eventloop.backoff import Backoff
 from workers.kubeclient.errors import INTERNAL_ERROR, TOO_MANY_REQUESTS, ApiError, ClusterError, Unreachable, api_error
 from workers.kubeclient.protocol import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, UNREADABLE, WatchEvent
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ipc.metrics import rest_client
-from ipc.metrics.rest_client import HOST, code_label
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import rest_client
+from ipc.link.metrics.rest_client import HOST, code_label
+from ipc.link.shm.metric_cells import METERS
 
 
 class RequestMetrics:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 from workers.kubeclient.protocol import UNREADABLE, WatchEvent
 
 MAX_EVENT_BYTES: Final = 16 << 20

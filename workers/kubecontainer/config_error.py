@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.sync_error import SyncError
 
 
 class ConfigError(Exception):
     """The container waits with that reason; the text is for people. Only a path in it, of a subPathExpr, may be made
-    of a Secret (`ipc.podobjects.redaction`)."""
+    of a Secret (`ipc.k8s.podobjects.redaction`)."""
 
     reason = SyncError.CREATE_CONTAINER_CONFIG
 

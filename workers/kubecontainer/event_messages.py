@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.api.v1.pod import Pod
-from ipc.text.durations import format_duration
+from ipc.host.text.durations import format_duration
+from ipc.k8s.api.v1.pod import Pod
 
 
 def format_pod(pod: Pod) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from ipc.podobjects.registry_login import RegistryLogin
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 
 ImageStamp = Hashable
 """As long as it is the same, no image has come, gone or got another name."""

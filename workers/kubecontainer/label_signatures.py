@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.label_key import SANDBOX_WORD, LabelKey, signature
+from ipc.k8s.kubecontainer.label_key import SANDBOX_WORD, LabelKey, signature
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name_of, infra_name_of, sandbox_name_of
 from workers.kubecontainer.runtime import InspectedContainer, InspectedPod, ListedContainer, ListedPod

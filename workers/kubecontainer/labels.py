@@ -17,11 +17,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ipc.api.quantity import parse_quantity
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.probe import LifecycleHandler
 from ipc.host.clock import MAX_TIMESTAMP_CHARS, parse_rfc3339, rfc3339
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.probe import LifecycleHandler
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """v1's default for terminationGracePeriodSeconds (pkg/apis/core/v1/defaults.go)."""

@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import Final
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 from workers.kubecontainer.labels import ContainerLabels, PodLabels, SandboxLabels
 
 UID_CHARS: Final = 8

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.kubecontainer.pod_status import (
     CONTAINER_STATUS_UNKNOWN,
     UNKNOWN_EXIT_CODE,
     ContainerState,

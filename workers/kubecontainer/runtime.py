@@ -13,13 +13,13 @@ from typing import Final, Protocol, TypedDict
 
 import msgspec
 
-from ipc.api.v1.status import LinuxContainerUser
-from ipc.host.id_ranges import IdRanges
-from ipc.network.ports import PortMapping
-from ipc.text.json_types import Json
-from ipc.text.userinfo import without_userinfo
+from ipc.host.text.json_types import Json
+from ipc.host.text.userinfo import without_userinfo
+from ipc.k8s.api.v1.status import LinuxContainerUser
+from ipc.k8s.network.ports import PortMapping
 from workers.kubecontainer.image_service import ImageInfo, ImageService
 from workers.kubecontainer.slices import CgroupReading, Slices
+from workers.userns.id_ranges import IdRanges
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""

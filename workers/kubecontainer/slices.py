@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
 
 
 class CgroupReading(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from ipc.api.v1.pod import Pod
-from ipc.messages import event_reasons
-from ipc.network.bandwidth import UNLIMITED, Bandwidth, pod_bandwidth
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.network.bandwidth import UNLIMITED, Bandwidth, pod_bandwidth
+from ipc.link.messages import event_reasons
 from workers.dialer.namespaces import open_network, user_namespace_above
 from workers.kubecontainer.mounted_volume import why
 from workers.network.sandbox_network import SandboxNetwork

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.api.v1.container import Container, EphemeralContainer
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.api.v1.container import Container, EphemeralContainer
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from workers.compute.types import ContainerStart
 from workers.env.downward import PodPlacement
 from workers.env.environment import Environment, EnvironmentSources, make_environment, reads_files

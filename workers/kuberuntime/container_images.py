@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.container import Container, PullPolicy
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.container import Container, PullPolicy
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
 from workers.images.manager import FindLogins, ImageError, ImageManager
 from workers.kubecontainer.image_reference import image_digest_reference

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
-from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.network.network_settings import NetworkSettings
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.kubecontainer.container_gc import GcPolicy
+from ipc.k8s.network.network_settings import NetworkSettings
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.eventloop.backoff import Backoff
 from workers.images.manager import ImageManager
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kuberuntime.bandwidth import BandwidthShaper

@@ -7,9 +7,9 @@ one of the node, with every pod.
 
 from __future__ import annotations
 
-from ipc.api.v1.pod import Pod
-from ipc.messages import event_reasons
-from ipc.network.network_settings import NetworkSettings
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.network.network_settings import NetworkSettings
+from ipc.link.messages import event_reasons
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.network import dns, etc_mounts
 from workers.network.etc_mounts import PodFile

@@ -15,13 +15,13 @@ import itertools
 from collections.abc import Container, Sequence
 from typing import Final
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import LifecycleHandler
-from ipc.eventloop.tasks import first_of
-from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import SyncAction
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import LifecycleHandler
+from ipc.k8s.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.link.eventloop.tasks import first_of
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import SyncAction
+from ipc.link.messages.sync_error import SyncError
 from workers.compute.grace_period import signal_window_s
 from workers.compute.kill_spec import ContainerKill
 from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, RuntimeCallError

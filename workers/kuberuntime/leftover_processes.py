@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.link.messages.sync_error import SyncError
 from workers.proc.container_tags import ContainerTag, container_tag, end_tagged
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.kubecontainer.frozen import frozen_containers
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
-from ipc.messages.pod_worker import Freeze, SyncAction
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.frozen import frozen_containers
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.link.messages.pod_worker import Freeze, SyncAction
+from ipc.link.messages.sync_error import SyncError
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.sync.run import SyncRun
 

@@ -6,10 +6,10 @@ of `workers.kuberuntime.kill_container`.
 
 from __future__ import annotations
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.messages import event_reasons
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.link.messages import event_reasons
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import kill_of
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.container_gc import newest_ids
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
-from ipc.messages.pod_worker import SyncAction
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.container_gc import newest_ids
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
+from ipc.link.messages.pod_worker import SyncAction
+from ipc.link.messages.sync_error import SyncError
 from workers.kubecontainer.naming import infra_name_of
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.sync.run import SyncRun

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.kubecontainer.resize import ContainerUpdate
-from ipc.messages.pod_worker import SyncAction
-from ipc.messages.sync_error import SyncError
-from ipc.podresources.allocation import RESIZABLE, resizable_part
-from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, without_lost_limits
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import MEMORY
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.resize import ContainerUpdate
+from ipc.k8s.podresources.allocation import RESIZABLE, resizable_part
+from ipc.k8s.podresources.cgroup_config import NO_LIMIT, CgroupConfig, without_lost_limits
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.pod_requests import MEMORY
+from ipc.link.messages.pod_worker import SyncAction
+from ipc.link.messages.sync_error import SyncError
 from workers.cm.pod_cgroup import PAGE_BYTES, PodCgroup, pod_cgroup
 from workers.compute.resize import PodResize, ResizeStep, limit_problem, resize_steps
 from workers.kubecontainer.runtime import ContainerProcess, RuntimeCallError

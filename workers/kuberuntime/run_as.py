@@ -5,9 +5,9 @@ Mirrors the beginning of generateContainerConfig (pkg/kubelet/kuberuntime/kuberu
 
 from __future__ import annotations
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.podresources.user_namespaces import has_own_ids
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.user_namespaces import has_own_ids
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.image_service import ImageInfo

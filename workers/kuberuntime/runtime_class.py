@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ipc.podobjects.config_objects import ObjectKind
+from ipc.k8s.podobjects.config_objects import ObjectKind
 from workers.kubecontainer.config_error import ConfigError
 from workers.sync.pod_snapshot import PodSnapshot
 

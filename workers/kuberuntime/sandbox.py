@@ -12,14 +12,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import sandbox_hash
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import SyncAction
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet as metrics
-from ipc.network.network_settings import BRIDGE
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.hashing import sandbox_hash
+from ipc.k8s.network.network_settings import BRIDGE
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import SyncAction
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox

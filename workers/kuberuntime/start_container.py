@@ -10,15 +10,15 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.container import Container
-from ipc.kubecontainer.hashing import hash_in
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import SyncAction
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.redaction import known_by, redacted
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.kubecontainer.hashing import hash_in
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.k8s.podobjects.redaction import known_by, redacted
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import SyncAction
+from ipc.link.messages.sync_error import SyncError
 from workers.compute.types import ContainerStart
 from workers.images.error_reasons import start_fault
 from workers.images.manager import ImageError

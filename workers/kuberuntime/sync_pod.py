@@ -13,13 +13,13 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from ipc.api.pod_containers import find_container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.messages import event_reasons
-from ipc.messages.pod_worker import SyncAction, SyncPod
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.pod_containers import find_container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
+from ipc.link.messages import event_reasons
+from ipc.link.messages.pod_worker import SyncAction, SyncPod
+from ipc.link.messages.sync_error import SyncError
 from workers.cm import pod_cgroup
 from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.compute.pod_actions import compute_pod_actions

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.pod_worker import SyncPod
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages.pod_worker import SyncPod
+from ipc.link.messages.sync_error import SyncError
 from workers.cm import pod_cgroup
 from workers.compute.kill_spec import kill_all
 from workers.eviction.manager import keep_evicted

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
 
 
 def prerequisites(spec: PodSpec) -> dict[str, tuple[str, ...]]:

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.regular_files import read_regular_file
-from ipc.podobjects.registry_login import RegistryLogin
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 
 MAX_FILE_BYTES: Final = 256 * 1024
 """Largest file of logins that is read."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.eventloop.backoff import Backoff
-from ipc.shm.breaker_state import BreakerState
+from ipc.link.eventloop.backoff import Backoff
+from ipc.link.shm.breaker_state import BreakerState
 
 MAX_FAILURES: Final = 3
 """Calls and pings in a row without an answer, after which it opens."""

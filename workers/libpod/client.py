@@ -14,11 +14,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from ipc.libpod import endpoints
-from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint, Kind
-from ipc.shm.breaker_state import BreakerState
-from ipc.text.json_types import UNDECODABLE
-from ipc.wire.http_answer import TooLargeError, decoded_headers
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.endpoints import DEADLINE_S, ROOT, Endpoint, Kind
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.link.shm.breaker_state import BreakerState
+from ipc.link.wire.http_answer import TooLargeError, decoded_headers
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
 from workers.libpod import failures
 from workers.libpod.connection import Connection, NothingSentError
@@ -41,7 +41,7 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_mutations: int = 4
     max_reads: int = 4
     request_timeout_s: float = 120.0
-    """Longest deadline of a call; its kind may have a shorter one (`ipc.libpod.endpoints.DEADLINE_S`)."""
+    """Longest deadline of a call; its kind may have a shorter one (`ipc.host.libpod.endpoints.DEADLINE_S`)."""
 
 
 USUAL_LIMITS: Final = CallLimits()

@@ -11,8 +11,8 @@ import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
-from ipc.wire.duplex import Duplex
-from ipc.wire.http_answer import SWITCHING_PROTOCOLS, HttpAnswer
+from ipc.link.wire.duplex import Duplex
+from ipc.link.wire.http_answer import SWITCHING_PROTOCOLS, HttpAnswer
 from workers.proc.peers import peer_ids
 
 MAX_HEAD_BYTES: Final = 16 * 1024
@@ -90,7 +90,7 @@ class Connection:
 
     @property
     def fields(self) -> Sequence[tuple[bytes, bytes]]:
-        """Headers of the answer, as they have come (`ipc.wire.http_answer.decoded_headers`)."""
+        """Headers of the answer, as they have come (`ipc.link.wire.http_answer.decoded_headers`)."""
         return self._answer.fields
 
     @property

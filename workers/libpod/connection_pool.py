@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from ipc.eventloop.loop_clock import loop_time
+from ipc.link.eventloop.loop_clock import loop_time
 from workers.libpod.connection import Connection, NothingSentError
 
 STARTING_POLL_S: Final = 0.02

@@ -2,7 +2,7 @@
 
 Answers about images are decoded in `workers.libpod.decode_images`, failures in `workers.libpod.failures`.
 
-The shapes of the bodies stand in `ipc.libpod.answers`.
+The shapes of the bodies stand in `ipc.host.libpod.answers`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import parse_rfc3339
-from ipc.host.id_ranges import IdRange, IdRanges, merged
-from ipc.libpod import answers, endpoints
-from ipc.libpod.go_json import decode_list, decode_value
-from ipc.text.userinfo import without_userinfo
+from ipc.host.libpod import answers, endpoints
+from ipc.host.libpod.go_json import decode_list, decode_value
+from ipc.host.text.userinfo import without_userinfo
 from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
@@ -31,6 +30,7 @@ from workers.kubecontainer.runtime import (
 )
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
 from workers.proc.signal_names import signal_name
+from workers.userns.id_ranges import IdRange, IdRanges, merged
 
 _STARTED_TWICE: Final = "container is running"
 """Error that Podman 5.4 notes for good for a container that is started again while it runs."""

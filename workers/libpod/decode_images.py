@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ipc.libpod import endpoints, image_answers
-from ipc.libpod.go_json import decode_list, decode_value
-from ipc.text.json_types import UNDECODABLE
-from ipc.text.userinfo import without_userinfo
+from ipc.host.libpod import endpoints, image_answers
+from ipc.host.libpod.go_json import decode_list, decode_value
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.host.text.userinfo import without_userinfo
 from workers.kubecontainer.image_service import ImageInfo, ImageUser, ListedImage
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.libpod.go_json import decode_value
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.libpod.go_json import decode_value
+from ipc.host.text.json_types import UNDECODABLE
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 MAX_MESSAGE_CHARS: Final = 4096

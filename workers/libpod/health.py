@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.shm.breaker_state import BreakerState
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.shm.breaker_state import BreakerState
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.circuit_breaker import MAX_FAILURES, Breaker
 

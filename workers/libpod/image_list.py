@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from ipc.libpod import endpoints
-from ipc.wire.http_answer import TooLargeError
+from ipc.host.libpod import endpoints
+from ipc.link.wire.http_answer import TooLargeError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod import failures
 from workers.libpod.client import Request, message, transport_error

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipc.libpod import endpoints
-from ipc.libpod.endpoints import Endpoint
-from ipc.podobjects.registry_login import RegistryLogin
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.endpoints import Endpoint
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.image_service import ImageInfo, ImageStamp, ImageUsage, ImageUser, ListedImage

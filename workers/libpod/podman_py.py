@@ -19,8 +19,8 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
-from ipc.libpod.endpoints import API_VERSION, Endpoint
-from ipc.text.lines import LineSplitter
+from ipc.host.libpod.endpoints import API_VERSION, Endpoint
+from ipc.host.text.lines import LineSplitter
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod import failures
 

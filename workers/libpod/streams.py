@@ -19,13 +19,13 @@ from typing import Final, TypeVar
 import msgspec
 import orjson
 
-from ipc.libpod import endpoints
-from ipc.libpod.answers import ExecSession
-from ipc.libpod.endpoints import DEADLINE_S, Endpoint
-from ipc.libpod.go_json import decode_value
-from ipc.wire.duplex import Duplex
-from ipc.wire.http_answer import SWITCHING_PROTOCOLS, TooLargeError
-from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
+from ipc.host.libpod import endpoints
+from ipc.host.libpod.answers import ExecSession
+from ipc.host.libpod.endpoints import DEADLINE_S, Endpoint
+from ipc.host.libpod.go_json import decode_value
+from ipc.link.wire.duplex import Duplex
+from ipc.link.wire.http_answer import SWITCHING_PROTOCOLS, TooLargeError
+from ipc.link.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod import decode, decode_images, failures
 from workers.libpod.client import Request, message, transport_error

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.probe import ExecAction, HTTPGetAction, LifecycleHandler
-from ipc.eventloop.tasks import note_failure
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.probe import ExecAction, HTTPGetAction, LifecycleHandler
+from ipc.link.eventloop.tasks import note_failure
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.lifecycle.http_hook import HttpHookClient, HttpHookFailed
 from workers.lifecycle.pre_stops import PreStops

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.eventloop.loop_clock import loop_time
+from ipc.link.eventloop.loop_clock import loop_time
 from workers.podhttp.client import (
     MAX_REQUESTS,
     TOO_MANY_REDIRECTS,

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.probe import HTTPGetAction
-from ipc.messages import event_reasons
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.probe import HTTPGetAction
+from ipc.link.messages import event_reasons
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.kubecontainer.convert import pod_status, sandbox_behind
 from workers.kubecontainer.label_signatures import Ownership
 from workers.podhttp.endpoints import PortError, endpoint_of

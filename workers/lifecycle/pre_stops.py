@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from ipc.eventloop.tasks import BackgroundTasks, Errors
+from ipc.link.eventloop.tasks import BackgroundTasks, Errors
 
 MAX_KEPT: Final = 1024
 """Most hooks kept. The oldest is dropped first: at the worst it runs again."""

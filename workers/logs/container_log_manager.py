@@ -20,11 +20,11 @@ from typing import Final, Never
 
 import msgspec
 
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
 from ipc.host.regular_files import open_regular_file
-from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.log_rotate_policy import LogRotatePolicy
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.eventloop.tasks import BackgroundTasks
 from workers.fs.directories import is_name
 from workers.fs.fs_executor import FsExecutor
 from workers.fs.growth_watch import GrowthWatch

@@ -23,10 +23,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.tasks import note_failure
-from ipc.messages import event_reasons
-from ipc.messages.base import EventReport, node_event
-from ipc.messages.node_worker import CollectLogs, LogsCollected
+from ipc.link.eventloop.tasks import note_failure
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import EventReport, node_event
+from ipc.link.messages.node_worker import CollectLogs, LogsCollected
 from workers.logs import layout
 from workers.userns.remove import remove_below
 from workers.userns.unshare import DEFAULT, Unshare

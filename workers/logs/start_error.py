@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.regular_files import read_regular_file, write_regular_file
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.logs import layout
 
 START_ERROR_EXIT_CODE: Final = 128

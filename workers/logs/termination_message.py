@@ -21,8 +21,8 @@ import msgspec
 
 from ipc.host.private_directories import make_private
 from ipc.host.regular_files import opened_regular_file
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.text.safe_text import clipped, clipped_end
+from ipc.host.text.safe_text import clipped, clipped_end
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.fs.regular_file import read_tail, regular_file
 from workers.kubecontainer.labels import read_container
 from workers.kubecontainer.runtime import InspectedContainer

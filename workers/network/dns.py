@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod, PodDNSConfig, PodDNSConfigOption
-from ipc.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
-from ipc.text.gofmt import quoted
-from ipc.text.ip_address import IpAddress
+from ipc.host.text.gofmt import quoted
+from ipc.host.text.ip_address import IpAddress
+from ipc.k8s.api.v1.pod import Pod, PodDNSConfig, PodDNSConfigOption
+from ipc.k8s.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from workers.kubecontainer.event_messages import format_pod
 
 MAX_NAMESERVERS: Final = 3

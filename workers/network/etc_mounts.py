@@ -20,12 +20,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import is_api_pod
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
 from ipc.host.regular_files import opened_regular_file, read_regular_file, write_all
-from ipc.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
+from ipc.k8s.api.annotations import is_api_pod
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from workers.kubecontainer.runtime import OciMount
 from workers.logs.pod_dirs import pod_directory
 from workers.network import dns

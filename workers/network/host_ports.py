@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable
 from typing import Final
 
-from ipc.network.ports import PortMapping, join_host_port
+from ipc.k8s.network.ports import PortMapping, join_host_port
 
 _TYPES: Final = {"TCP": socket.SOCK_STREAM, "UDP": socket.SOCK_DGRAM}
 """Those that rootless Podman forwards."""

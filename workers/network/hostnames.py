@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, NameRule
-from ipc.text.gofmt import quoted
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, NameRule
 
 MAX_HOSTNAME_CHARS: Final = 63
 """pkg/kubelet/kubelet_pods.go, truncatePodHostnameIfNeeded."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ipc.api.v1.pod import HostAlias
+from ipc.k8s.api.v1.pod import HostAlias
 from workers.network.hostnames import PodNames
 
 _LOCAL: Final = (

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ipc.host.clock import Clock
-from ipc.network.network_programs import HELPER_DIRS, program_problem, wanted_program
+from ipc.k8s.network.network_programs import HELPER_DIRS, program_problem, wanted_program
 from workers.kubecontainer.runtime import NetworkPrograms, RuntimeCallError
 
 ASK_PERIOD_S: Final = 30.0

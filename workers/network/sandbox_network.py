@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.network.pod_ips import sort_pod_ips
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.network.pod_ips import sort_pod_ips
 from workers.kubecontainer.runtime import InspectedContainer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-from ipc.nodestatus.node import DaemonEndpoint, NodeAddress, NodeDaemonEndpoints
+from ipc.k8s.nodestatus.node import DaemonEndpoint, NodeAddress, NodeDaemonEndpoints
 
 
 def node_addresses(ips: Iterable[str], host_name: str) -> tuple[NodeAddress, ...]:

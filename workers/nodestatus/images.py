@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.nodestatus.node import ContainerImage
+from ipc.k8s.nodestatus.node import ContainerImage
 
 MAX_NAMES: Final = 5
 """Most names of one image (MaxNamesPerImageInNodeStatus)."""

@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.default_resources import is_extended
-from ipc.api.quantity import Notation, format_quantity
-from ipc.nodestatus.allocatable import rest
-from ipc.nodestatus.node import NodeEvent, NodeStatus, SwapInfo
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.default_resources import is_extended
+from ipc.k8s.api.quantity import Notation, format_quantity
+from ipc.k8s.nodestatus.allocatable import rest
+from ipc.k8s.nodestatus.node import NodeEvent, NodeStatus, SwapInfo
+from ipc.k8s.podresources.node_resources import NodeResources
 from workers.statsapi.machine_info import MachineInfo
 
 CPU: Final = "cpu"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.text.durations import format_duration
+from ipc.host.text.durations import format_duration
 
 SHUTTING_DOWN: Final = "node is shutting down"
 """pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, ShutdownStatus."""

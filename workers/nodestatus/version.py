@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.nodestatus.node import NodeStatus
+from ipc.k8s.nodestatus.node import NodeStatus
 
 UNKNOWN: Final = "Unknown"
 

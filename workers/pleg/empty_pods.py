@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ipc.eventloop.tasks import BackgroundTasks
+from ipc.link.eventloop.tasks import BackgroundTasks
 from workers.kubecontainer.runtime import ListedPod, Runtime, RuntimeCallError
 
 PATIENCE_S: Final = 1.0

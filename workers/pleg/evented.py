@@ -10,10 +10,10 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.eventloop.tasks import note_failure
 from ipc.host.clock import Clock
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
+from ipc.link.eventloop.tasks import note_failure
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.runtime import Runtime, RuntimeCallError, RuntimeEvent
 from workers.pleg.generic import REMOVAL_S, GenericPLEG

@@ -20,13 +20,13 @@ from typing import Final, Never
 
 import msgspec
 
-from ipc.eventloop.tasks import BackgroundTasks, note_failure
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.log.entry import Subject, about
-from ipc.messages import event_reasons
-from ipc.messages.base import EventReport, node_event
-from ipc.messages.node_worker import (
+from ipc.host.log.entry import Subject, about
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.eventloop.tasks import BackgroundTasks, note_failure
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import EventReport, node_event
+from ipc.link.messages.node_worker import (
     EVERY_REQUEST,
     Observation,
     ObservationFailed,
@@ -36,9 +36,9 @@ from ipc.messages.node_worker import (
     RuntimeHealth,
     ServiceSilent,
 )
-from ipc.shm.board import WorkerRowWriter
-from ipc.shm.trace import TRACER
-from ipc.wire.boot import ChildContext
+from ipc.link.shm.board import WorkerRowWriter
+from ipc.link.shm.trace import TRACER
+from ipc.link.wire.boot import ChildContext
 from workers.containers.exit_watch import RECORD_HOLDS_S
 from workers.containers.inspect_file import InspectFile
 from workers.containers.known_containers import KnownContainers

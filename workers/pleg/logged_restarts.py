@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from workers.logs import layout
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.host.clock import Clock
-from ipc.metrics import kubelet as metrics
-from ipc.shm.board import WorkerRowWriter
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.board import WorkerRowWriter
+from ipc.link.shm.metric_cells import METERS
 from workers.kubecontainer.runtime import CallCounts, Runtime
 
 _RELIST_INTERVAL: Final = METERS.histogram(metrics.PLEG_RELIST_INTERVAL)

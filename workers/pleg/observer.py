@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from workers.containers.known_containers import KnownContainers
 from workers.containers.runs import is_as_remembered
 from workers.kubecontainer import labels

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ipc.eventloop.tasks import note_failure
+from ipc.link.eventloop.tasks import note_failure
 from workers.kubecontainer.runtime import Runtime, RuntimeCallError
 
 log = logging.getLogger(__name__)

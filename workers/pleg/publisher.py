@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.node_worker import Observation
-from ipc.shm.board import Board, PodRowWriter
-from ipc.shm.observation_rows import encode_status
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages.node_worker import Observation
+from ipc.link.shm.board import Board, PodRowWriter
+from ipc.link.shm.observation_rows import encode_status
 
 MAX_MESSAGES_BYTES: Final = 4 * 1024 * 1024
 """Most that termination messages may take in one message of the link, in bytes: half of a frame."""

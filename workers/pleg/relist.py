@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
+from ipc.link.eventloop.backoff import Backoff
 from workers.containers.runs import is_same_run
 from workers.kubecontainer.convert import sandbox_of
 from workers.kubecontainer.labels import read_uid

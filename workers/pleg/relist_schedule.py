@@ -10,7 +10,7 @@ import math
 import random
 from typing import Final
 
-from ipc.eventloop.backoff import Backoff
+from ipc.link.eventloop.backoff import Backoff
 from workers.pleg.relist import relist_period_s
 
 RELIST_JITTER: Final = 0.2

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.messages.node_worker import RuntimeHealth, ServiceSilent
+from ipc.link.messages.node_worker import RuntimeHealth, ServiceSilent
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 RELIST_SLACK_S: Final = 30.0

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import h11
 
-from ipc.text.gofmt import head, quoted
+from ipc.host.text.gofmt import head, quoted
 from workers.podhttp.endpoints import connect, dial_text
 from workers.podhttp.pod_network import Dialer
 from workers.podhttp.request import HttpRequest, redirected

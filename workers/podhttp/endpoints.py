@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.eventloop.lookup import look_up
-from ipc.network.ports import MAX_PORT, join_host_port
-from ipc.text.gofmt import quoted
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.network.ports import MAX_PORT, join_host_port
+from ipc.link.eventloop.lookup import look_up
 from workers.podhttp.pod_network import Dialer, DialError, PodNetwork
 
 NODE: Final = PodNetwork()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.probe import LifecycleHandler
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.probe import LifecycleHandler
 from workers.podhttp.endpoints import PortError, resolve_port
 
 

@@ -7,8 +7,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
-from ipc.network.pod_ips import sort_pod_ips
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+from ipc.k8s.network.pod_ips import sort_pod_ips
 
 
 class PodNetwork(msgspec.Struct, frozen=True, kw_only=True):

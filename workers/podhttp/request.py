@@ -10,9 +10,9 @@ from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 import msgspec
 
-from ipc.api.v1.probe import HTTPGetAction, HTTPHeader
-from ipc.network.ports import join_host_port
-from ipc.text.gofmt import quoted
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.v1.probe import HTTPGetAction, HTTPHeader
+from ipc.k8s.network.ports import join_host_port
 from workers.podhttp.endpoints import Endpoint
 from workers.podhttp.urls import ascii_url
 

@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 import orjson
 
-from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.regular_files import read_regular_file
-from ipc.text.json_types import UNDECODABLE, Json
+from ipc.host.text.json_types import UNDECODABLE, Json
+from ipc.k8s.api.v1.status import LinuxContainerUser
 
 MAX_CONFIG_BYTES: Final = 1 << 20
 """Podman's have ten to twenty thousand."""

@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ipc.host.regular_files import read_regular_file
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 from workers.kubecontainer.image_service import ImageUser
 from workers.userns.unshare import Unshare
 

@@ -23,9 +23,9 @@ from typing import Annotated, Final
 import msgspec
 import orjson
 
-from ipc.libpod.go_json import GoObject, decode_value
-from ipc.text.json_types import UNDECODABLE
-from ipc.text.lines import LineSplitter
+from ipc.host.libpod.go_json import GoObject, decode_value
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.host.text.lines import LineSplitter
 from workers.fs.growth_watch import GrowthWatch
 from workers.fs.regular_file import open_regular
 from workers.kubecontainer import labels

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ipc.host.regular_files import opened_regular_file, read_at_most, read_regular_file
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 from workers.kubecontainer.image_service import ImageStamp, ImageUsage
 
 MAX_LIST_BYTES: Final = 16 << 20

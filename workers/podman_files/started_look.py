@@ -20,7 +20,7 @@ import msgspec
 from ipc.host.clock import parse_rfc3339, wall
 from ipc.host.network_addresses import addresses_of
 from ipc.host.regular_files import opened_regular_file
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, SpecDict
 from workers.podman_files.bundle import RuntimeConfig, read_config, user_in

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.api.v1.probe import Probe, TCPSocketAction
-from ipc.eventloop.loop_clock import loop_time
+from ipc.k8s.api.v1.probe import Probe, TCPSocketAction
+from ipc.link.eventloop.loop_clock import loop_time
 from workers.kubecontainer.runtime import Runtime
 from workers.podhttp.endpoints import PortError, connect, dial_text, endpoint_of
 from workers.podhttp.pod_network import Dialer, DialError

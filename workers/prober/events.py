@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.probe_results import ProbeType
-from ipc.messages.event_reasons import CONTAINER_PROBE_WARNING, CONTAINER_UNHEALTHY, EventReason
+from ipc.k8s.kubecontainer.probe_results import ProbeType
+from ipc.link.messages.event_reasons import CONTAINER_PROBE_WARNING, CONTAINER_UNHEALTHY, EventReason
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome
 
 MAX_OUTPUT_CHARS: Final = 4096

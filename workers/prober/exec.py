@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.probe import ExecAction
-from ipc.text.durations import format_duration
-from ipc.text.gofmt import head, quoted
+from ipc.host.text.durations import format_duration
+from ipc.host.text.gofmt import head, quoted
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.probe import ExecAction
 from workers.env.expansion import expand_all
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError

@@ -8,10 +8,10 @@ from typing import Final
 
 from h2.exceptions import H2Error
 
-from ipc.api.v1.probe import GRPCAction
-from ipc.eventloop.loop_clock import loop_time
-from ipc.text.durations import format_duration
-from ipc.text.gofmt import quoted
+from ipc.host.text.durations import format_duration
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.v1.probe import GRPCAction
+from ipc.link.eventloop.loop_clock import loop_time
 from workers.podhttp.endpoints import Endpoint, connect, endpoint_of
 from workers.podhttp.pod_network import Dialer
 from workers.podhttp.user_agents import PROBE_USER_AGENT

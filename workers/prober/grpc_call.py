@@ -21,7 +21,7 @@ import h2.exceptions
 import msgspec
 from h2.errors import ErrorCodes
 
-from ipc.text.gofmt import head, quoted
+from ipc.host.text.gofmt import head, quoted
 
 MAX_MESSAGE_BYTES: Final = 10 * 1024
 """Largest answer that is taken, in bytes; a health answer has two."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.api.v1.probe import HTTPGetAction
-from ipc.eventloop.loop_clock import loop_time
-from ipc.text.gofmt import head, quoted
+from ipc.host.text.gofmt import head, quoted
+from ipc.k8s.api.v1.probe import HTTPGetAction
+from ipc.link.eventloop.loop_clock import loop_time
 from workers.podhttp import client
 from workers.podhttp.client import MAX_REQUESTS, TOO_MANY_REDIRECTS, BodyBroken, ExchangeFailed, exchange, following
 from workers.podhttp.endpoints import endpoint_of

@@ -15,21 +15,21 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ipc.api.pod_containers import every_container, field_path
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import Probe
-from ipc.eventloop.keyed_limiter import KeyedLimiter
-from ipc.eventloop.tasks import BackgroundTasks, FailureLog, restarted
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
-from ipc.log.entry import Subject, line_about
-from ipc.messages.base import EventReport
-from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
-from ipc.shm.board import Board
-from ipc.shm.observation_rows import decode_status
-from ipc.shm.trace import TRACER
+from ipc.host.log.entry import Subject, line_about
+from ipc.k8s.api.pod_containers import every_container, field_path
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import Probe
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
+from ipc.link.eventloop.tasks import BackgroundTasks, FailureLog, restarted
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
+from ipc.link.shm.board import Board
+from ipc.link.shm.observation_rows import decode_status
+from ipc.link.shm.trace import TRACER
+from workers.exec.keyed_limiter import KeyedLimiter
 from workers.podhttp.pod_network import pod_network
 from workers.prober.events import outcome_event
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
+from ipc.k8s.api.v1.container import Container
 from workers.podhttp.pod_network import PodNetwork
 
 MAX_OUTPUT_BYTES: Final = 10 * 1024

@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.probe import Probe
 from ipc.host.clock import Instant
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.k8s.api.v1.probe import Probe
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
 
 INITIAL_RESULTS: Final = {
     ProbeType.STARTUP: ProbeResult.UNKNOWN,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight, weight_to_shares
+from ipc.k8s.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight, weight_to_shares
 from workers.kubecontainer.slices import CgroupReading
 from workers.proc.procfs import read_once
 

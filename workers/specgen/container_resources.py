@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from ipc.api.v1.base import ResourceList
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.podresources.allocation import effective_limits
-from ipc.podresources.cgroup_config import (
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.v1.base import ResourceList
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.allocation import effective_limits
+from ipc.k8s.podresources.cgroup_config import (
     NO_LIMIT,
     CgroupConfig,
     milli_cpu_to_quota,
     milli_cpu_to_shares,
     pod_cgroup_config,
 )
-from ipc.podresources.node_resources import CfsQuota, NodeResources
-from ipc.podresources.pod_cgroups import pod_slice
-from ipc.podresources.pod_requests import CPU, MEMORY, amount
-from ipc.podresources.swap import swap_limit
-from ipc.text.json_types import JsonObject
+from ipc.k8s.podresources.node_resources import CfsQuota, NodeResources
+from ipc.k8s.podresources.pod_cgroups import pod_slice
+from ipc.k8s.podresources.pod_requests import CPU, MEMORY, amount
+from ipc.k8s.podresources.swap import swap_limit
 from workers.specgen.oom_score import oom_score_adj, within_reach
 
 V = TypeVar("V", bound="int | None")

@@ -15,15 +15,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.security import SecurityContext
-from ipc.host.id_ranges import IdRange, IdRanges, has_id, shown
-from ipc.text.gofmt import quoted
+from ipc.host.text.gofmt import quoted
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.security import SecurityContext
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.event_messages import format_pod
 from workers.specgen.effective_security import effective_security_context, pod_security_context
 from workers.specgen.security_context import supplemental_groups
+from workers.userns.id_ranges import IdRange, IdRanges, has_id, shown
 
 MAX_ID: Final = 2**31 - 1
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ipc.api.v1.container import Container
-from ipc.podresources.devices import DeviceEdits, DeviceMount, Devices
-from ipc.podresources.pod_requests import amount
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.podresources.devices import DeviceEdits, DeviceMount, Devices
+from ipc.k8s.podresources.pod_requests import amount
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.runtime import OciMount
 

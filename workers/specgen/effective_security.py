@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.security import PodSecurityContext, SecurityContext
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.security import PodSecurityContext, SecurityContext
 
 _OF_BOTH: Final = ("run_as_user", "run_as_group", "run_as_non_root", "selinux_options", "seccomp_profile")
 """Fields of a pod's context that apply to all of its containers. The other fields of a container's context are its own

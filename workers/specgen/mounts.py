@@ -14,7 +14,7 @@ from typing import Final, TypedDict
 
 import msgspec
 
-from ipc.api.v1.container import Container, VolumeMount
+from ipc.k8s.api.v1.container import Container, VolumeMount
 from workers.env.expansion import expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.mounted_volume import MountedVolume

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.api.default_resources import aggregate_requests
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.podresources.pod_requests import MEMORY, amount, memory_request
-from ipc.podresources.qos import compute_pod_qos
-from ipc.scheduling.priority import SYSTEM_NODE_CRITICAL
+from ipc.k8s.api.default_resources import aggregate_requests
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
+from ipc.k8s.podresources.pod_requests import MEMORY, amount, memory_request
+from ipc.k8s.podresources.qos import compute_pod_qos
+from ipc.k8s.scheduling.priority import SYSTEM_NODE_CRITICAL
 
 GUARANTEED: Final = -997
 BEST_EFFORT: Final = 1000

@@ -10,11 +10,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.network.network_settings import BRIDGE, NetworkSettings
-from ipc.network.ports import PortMapping
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.network.network_settings import BRIDGE, NetworkSettings
+from ipc.k8s.network.ports import PortMapping
 from workers.network.hostnames import kernel_hostname, pod_names, truncate_hostname
 
 _HOST: Final = {"nsmode": "host"}

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.security import SeccompProfile, SecurityContext
+from ipc.k8s.api.v1.security import SeccompProfile, SecurityContext
 
 UNCONFINED: Final = "unconfined"
 """Podman's value for no profile."""

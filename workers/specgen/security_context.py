@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ipc.api.podman_annotations import kept_id
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.security import Capabilities, SecurityContext, SELinuxOptions
-from ipc.podresources.sysctls import dotted
-from ipc.podresources.user_namespaces import has_own_ids, ids_of_pod
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.podman_annotations import kept_id
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.security import Capabilities, SecurityContext, SELinuxOptions
+from ipc.k8s.podresources.sysctls import dotted
+from ipc.k8s.podresources.user_namespaces import has_own_ids, ids_of_pod
 from workers.kubecontainer.config_error import ConfigError
 from workers.specgen.effective_security import effective_security_context, pod_security_context
 from workers.specgen.seccomp import SeccompSettings, seccomp_profile_path

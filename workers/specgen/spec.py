@@ -12,15 +12,15 @@ from typing import Final, TypedDict
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import LifecycleHandler
-from ipc.kubecontainer.hashing import hash_in, sandbox_hash
-from ipc.network.network_settings import NetworkSettings
-from ipc.podresources.allocation import resizable_part
-from ipc.podresources.devices import Devices
-from ipc.podresources.node_resources import NodeResources
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import LifecycleHandler
+from ipc.k8s.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.k8s.network.network_settings import NetworkSettings
+from ipc.k8s.podresources.allocation import resizable_part
+from ipc.k8s.podresources.devices import Devices
+from ipc.k8s.podresources.node_resources import NodeResources
 from workers.env.expansion import expand_all
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import DEFAULT_GRACE_PERIOD_S, ContainerLabels, SandboxLabels, write

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ipc.host.clock import Clock, thread_cpu
-from ipc.shm.statistics import StatisticsBuffer
+from ipc.link.shm.statistics import StatisticsBuffer
 from workers.stats.targets import PodTarget
 
 if TYPE_CHECKING:

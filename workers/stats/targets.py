@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from workers.fs.directories import is_name
 from workers.kubecontainer.runtime import InspectedContainer
 

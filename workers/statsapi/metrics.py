@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from ipc.metrics.model import Endpoint, Metric, MetricType, Source, Stability, gauge
+from ipc.link.metrics.model import Endpoint, Metric, MetricType, Source, Stability, gauge
 from workers.statsapi.values import (
     ContainerSample,
     Cpu,

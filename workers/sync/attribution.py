@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from ipc.shm.board import pod_digest
+from ipc.link.shm.board import pod_digest
 
 T = TypeVar("T")
 

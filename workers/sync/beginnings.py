@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
-from ipc.messages.pod_worker import BeginningKept, ContainerBegins
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.link.messages.pod_worker import BeginningKept, ContainerBegins
 
 LONGEST_S: Final = 10.0
 """How long a start waits for it, in seconds. The master waits for its disk for half as long."""

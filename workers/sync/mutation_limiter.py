@@ -3,9 +3,9 @@
 With a plain queue three hundred pods would all get their sandbox before the first of them got its container. In this
 order the first are up, observed and reported while the last have not begun, for the same time in total.
 
-The number of permits is the node's, not the worker's: `ipc.shm.mutation_slots`. A worker with all the work has all the
-slots; of several that want more than there are each gets the next free one in its turn, because who gives a slot back
-while another worker waits does not take it again.
+The number of permits is the node's, not the worker's: `ipc.link.shm.mutation_slots`. A worker with all the work has all
+the slots; of several that want more than there are each gets the next free one in its turn, because who gives a slot
+back while another worker waits does not take it again.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from ipc.host.clock import monotonic
-from ipc.metrics import rootlet as metrics
-from ipc.shm.metric_cells import METERS
-from ipc.shm.mutation_slots import POLL_S
-from ipc.shm.trace import TRACER
+from ipc.link.metrics import rootlet as metrics
+from ipc.link.shm.metric_cells import METERS
+from ipc.link.shm.mutation_slots import POLL_S
+from ipc.link.shm.trace import TRACER
 
 _WAIT: Final = METERS.histogram(metrics.PERMIT_WAIT)
 
 
 class Slots(Protocol):
-    """`ipc.shm.mutation_slots.SlotMember`, or what one process has for itself."""
+    """`ipc.link.shm.mutation_slots.SlotMember`, or what one process has for itself."""
 
     wakeup: int
     """A file descriptor that becomes readable when a slot may be free; -1 when no other process has slots."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.remembered_ends import with_remembered
-from ipc.messages.pod_worker import SyncPod
-from ipc.shm.board import Board
-from ipc.shm.observation_rows import read_status
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.remembered_ends import with_remembered
+from ipc.link.messages.pod_worker import SyncPod
+from ipc.link.shm.board import Board
+from ipc.link.shm.observation_rows import read_status
 
 
 def read_view(request: SyncPod, board: Board) -> RuntimePodStatus | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podresources.devices import NOTHING, Allocated, Devices
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podresources.devices import NOTHING, Allocated, Devices
 
 
 class PodSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ipc.api.pod_containers import container_type
-from ipc.api.v1.container import ResourceRequirements
 from ipc.host.clock import rfc3339
-from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet as metrics
-from ipc.metrics.reasons import OTHER, START_ERRORS
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.pod_containers import container_type
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.link.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.metrics.reasons import OTHER, START_ERRORS
+from ipc.link.shm.metric_cells import METERS
 from workers.images.pull_backoff import PullBackoff
 from workers.kubecontainer.look import Look, encode_look
 

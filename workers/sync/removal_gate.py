@@ -14,7 +14,7 @@ import heapq
 import itertools
 from typing import Final
 
-from ipc.shm.trace import TRACER
+from ipc.link.shm.trace import TRACER
 
 REMOVED_WITHIN_S: Final = 5.0
 """How long a pod counts after it was let in, in seconds: if its removal does not follow, or Podman hangs, others are to

@@ -8,15 +8,15 @@ from typing import Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple
 
 import msgspec
 
-from ipc.api.pod_containers import field_path
-from ipc.api.v1.pod import PodSpec
-from ipc.eventloop.tasks import first_of
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.sync_error import SyncError
-from ipc.shm.trace import TRACER
+from ipc.k8s.api.pod_containers import field_path
+from ipc.k8s.api.v1.pod import PodSpec
+from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.link.eventloop.tasks import first_of
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.shm.trace import TRACER
 from workers.fs.directories import is_absent
 from workers.fs.fs_executor import FsExecutor
 from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, Runtime, RuntimeCallError

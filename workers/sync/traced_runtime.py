@@ -1,4 +1,4 @@
-"""Every call of a Runtime counted (`ipc.metrics`), and as a span of a trace while there is one."""
+"""Every call of a Runtime counted (`ipc.link.metrics`), and as a span of a trace while there is one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from ipc.host.clock import monotonic
-from ipc.metrics import kubelet as metrics
-from ipc.shm.metric_cells import METERS
-from ipc.shm.trace import TRACER
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
+from ipc.link.shm.trace import TRACER
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def traced(runtime: Runtime) -> Runtime:
-    """The same runtime. What it does for a pod is told as that of the task's pod (`ipc.shm.trace.Tracer.of`)."""
+    """The same runtime. What it does for a pod is told as that of the task's pod (`ipc.link.shm.trace.Tracer.of`)."""
     return cast(Runtime, _Traced(runtime))
 
 

@@ -1,4 +1,5 @@
-"""Traces of what the processes have told (`ipc.shm.trace`): each sync and each probe is one, with the calls within it.
+"""Traces of what the processes have told (`ipc.link.shm.trace`): each sync and each probe is one, with the calls within
+it.
 
 Nothing but the time, the process and the pod says which call belongs to which sync: a pod has one sync at a time, and a
 span is told when it ends, the sync's own after those within it. Pure.
@@ -12,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.shm.trace import Span
+from ipc.link.shm.trace import Span
 
 MAX_WAITING: Final = 10_000
 """Most calls whose sync has not ended; beyond it the oldest are dropped."""

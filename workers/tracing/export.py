@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Final, NoReturn, Protocol
 
 from ipc.host.clock import Clock
-from ipc.shm.trace import TraceBuffer, TraceReader
-from ipc.wire.boot import TracingSettings
+from ipc.link.shm.trace import TraceBuffer, TraceReader
+from ipc.link.wire.boot import TracingSettings
 from workers.tracing.assemble import Assembler, ExportedSpan
 
 PERIOD_S: Final = 5.0

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 from workers.userns.fork_server import STAY
 from workers.userns.standing import Broken, Late, Standing
 

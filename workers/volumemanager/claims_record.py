@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from ipc.api.annotations import is_api_pod
-from ipc.api.v1.volume import Volume
-from ipc.podobjects.pod_claims import PodClaim, ephemeral_claim_name
+from ipc.k8s.api.annotations import is_api_pod
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.podobjects.pod_claims import PodClaim, ephemeral_claim_name
 from workers.fs.directories import made_below, private_root
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, read_mounted_claims, write_mounted_claims
 from workers.kubecontainer.mounted_volume import MountedVolume, why

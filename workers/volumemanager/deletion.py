@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
 from typing import Final
 
-from ipc.messages.node_worker import DeleteVolume, VolumeDeleted
+from ipc.link.messages.node_worker import DeleteVolume, VolumeDeleted
 from workers.kubecontainer.mounted_volume import why
 from workers.userns.remove import remove_below
 from workers.userns.unshare import DEFAULT, Unshare

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ipc.api.v1.container import Container
+from ipc.k8s.api.v1.container import Container
 from workers.kubecontainer import labels
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference

@@ -18,8 +18,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ipc.api.v1.container import Container, VolumeMount
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.container import Container, VolumeMount
+from ipc.k8s.api.v1.pod import Pod
 from workers.kubecontainer.config_error import ConfigError, ImageVolumeError
 from workers.kubecontainer.mounted_volume import MountedVolume, why
 from workers.kubecontainer.runtime import RuntimeCallError

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from ipc.api.v1.volume import Volume
-from ipc.messages import event_reasons
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.v1.volume import Volume
+from ipc.link.messages import event_reasons
+from ipc.link.messages.sync_error import SyncError
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ipc.messages import event_reasons
+from ipc.link.messages import event_reasons
 from workers.fs.directories import is_name
 from workers.fs.tree_removal import Stuck
 from workers.kubecontainer.mounted_volume import why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
 from supervisor.cli.changing.changes import CLIENT, ChangeReport, object_name, warn
 from supervisor.cli.manifests import Manifest, objects_in
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 import click
 import msgspec
 
-from ipc.resources.registry import APPLIED, BY_PLURAL
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
+from ipc.k8s.resources.registry import APPLIED, BY_PLURAL
 from supervisor.cli.manifests import RESOURCES, Target, manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure, agent_options
 from supervisor.client.errors import RequestFailed

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.changing.changes import (
     PODS,
     ChangeReport,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
 from supervisor.cli.options import Failure
 
 MAX_DATA_BYTES: Final = 1024 * 1024

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from ipc.host.clock import monotonic
-from ipc.resources.registry import BY_PLURAL
+from ipc.k8s.resources.registry import BY_PLURAL
 from supervisor.cli.changing.changes import PODS, ChangeReport, object_name
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.client.http import AgentClient, pods_path

@@ -8,7 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.changing.changes import PODS, Choice, chosen
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure

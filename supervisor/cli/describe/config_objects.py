@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ipc.resources.times import since
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import since
 from supervisor.cli.describe.lines import aligned, label_lines
 
 _PREEMPTION_POLICY: Final = "PreemptLowerPriority"

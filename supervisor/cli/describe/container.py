@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ipc.network.ports import join_host_port
-from ipc.resources.times import NONE, local_time
-from ipc.text.gofmt import quoted
-from ipc.text.json_types import Json
+from ipc.host.text.gofmt import quoted
+from ipc.host.text.json_types import Json
+from ipc.k8s.network.ports import join_host_port
+from ipc.k8s.resources.times import NONE, local_time
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, working_set_of
 
 _L1: Final = "  "
@@ -223,7 +223,7 @@ def _value_from(source: Json, container: Json, pod: Json) -> str:
 
 def _resource(ref: Json, container: Json) -> str:
     """As kubectl has it: of this very container, whatever the reference names."""
-    from ipc.api.quantity import in_units, parse_quantity  # the API's types take longer to load than all of this
+    from ipc.k8s.api.quantity import in_units, parse_quantity  # the API's types take longer to load than all of this
 
     kind, _, name = ref["resource"].partition(".")
     amount = parse_quantity(container.get("resources", {}).get(kind, {}).get(name, 0))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from ipc.api.annotations import LAST_APPLIED
-from ipc.resources.times import NONE
+from ipc.k8s.api.annotations import LAST_APPLIED
+from ipc.k8s.resources.times import NONE
 from supervisor.cli.printers.tables import align_tabs, printable
 
 MAX_ANNOTATION_CHARS: Final = 140

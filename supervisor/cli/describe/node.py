@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
-from ipc.api.default_resources import is_extended
-from ipc.api.quantity import Notation, format_quantity, parse_quantity
-from ipc.resources.node_roles import node_roles
-from ipc.resources.times import NONE, UNKNOWN, local_time, since
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.api.default_resources import is_extended
+from ipc.k8s.api.quantity import Notation, format_quantity, parse_quantity
+from ipc.k8s.resources.node_roles import node_roles
+from ipc.k8s.resources.times import NONE, UNKNOWN, local_time, since
 from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines, titled_lines
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.events import event_lines

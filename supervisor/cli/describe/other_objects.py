@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ipc.resources.times import NONE
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE
 from supervisor.cli.describe.lines import aligned, label_lines, pair_lines
 
 _WORD: Final = re.compile(r"[A-Z]+s?(?=[A-Z][a-z]|$)|[A-Z]?[a-z0-9]+|[A-Z]+")

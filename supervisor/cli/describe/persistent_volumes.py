@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from ipc.resources.times import NONE, local_time, since
-from ipc.resources.volume_cells import access_modes, claim, storage
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE, local_time, since
+from ipc.k8s.resources.volume_cells import access_modes, claim, storage
 from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines
 from supervisor.cli.printers.events import event_lines
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ipc.resources.times import NONE, local_time, since
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE, local_time, since
 from supervisor.cli.describe.container import describe_container, describe_resources
 from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines, pair_lines, titled_lines
 from supervisor.cli.describe.volume import describe_volume

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ipc.resources.times import NONE
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE
 
 _FACTS: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
     "hostPath": (("Path", "path", ""), ("HostPathType", "type", NONE)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ipc.resources.times import NONE
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE
 from supervisor.cli.output.jsonpath import JsonPath
 from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
 from supervisor.cli.printers.tables import TablePrinter

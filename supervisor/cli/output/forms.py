@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.resources.resource import Resource
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.resource import Resource
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.documents import DOCUMENTS, as_list
 from supervisor.cli.suggestions import did_you_mean

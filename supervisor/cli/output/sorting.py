@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.output.jsonpath import JsonPath
 from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
@@ -47,7 +47,7 @@ def _key(value: object) -> tuple[object, ...]:
 
 
 def _quantity(text: str) -> Fraction | None:
-    from ipc.api.quantity import parse_quantity  # the API's types take longer to load than all of this
+    from ipc.k8s.api.quantity import parse_quantity  # the API's types take longer to load than all of this
 
     try:
         return parse_quantity(text)

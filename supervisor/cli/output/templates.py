@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.output.custom_columns import CustomColumns
 from supervisor.cli.output.jsonpath import JsonPath

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.options import Failure
 
 _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"

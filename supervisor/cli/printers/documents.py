@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ipc.text.json_types import Json
-from ipc.text.safe_text import safe_text
+from ipc.host.text.json_types import Json
+from ipc.host.text.safe_text import safe_text
 
 
 def as_list(items: Sequence[Json]) -> Json:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ipc.api.annotations import CONFIG_SEEN
-from ipc.resources.times import NONE, since
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.api.annotations import CONFIG_SEEN
+from ipc.k8s.resources.times import NONE, since
 
 HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 

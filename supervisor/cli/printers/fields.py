@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.schema import Kind, Shape, StructField, literal_values, shape_of, struct_fields
-from ipc.api.support.findings import row_of
-from ipc.api.support.table import FieldSupport
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.event import Event
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.resources.registry import find_resource
-from ipc.resources.resource import Resource
+from ipc.k8s.api.schema import Kind, Shape, StructField, literal_values, shape_of, struct_fields
+from ipc.k8s.api.support.findings import row_of
+from ipc.k8s.api.support.table import FieldSupport
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.k8s.resources.registry import find_resource
+from ipc.k8s.resources.resource import Resource
 
 _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Pod": Pod,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ipc.resources.times import NONE
-from ipc.text.human import human_duration, mebibytes
-from ipc.text.json_types import Json
+from ipc.host.text.human import human_duration, mebibytes
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE
 
 HEADER: Final = ("REPOSITORY", "TAG", "IMAGE ID", "SIZE", "LAST USED", "USED BY", "KEPT")
 ID_CHARS: Final = 12

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ipc.text.json_types import Json
-from ipc.text.safe_text import safe_text
+from ipc.host.text.json_types import Json
+from ipc.host.text.safe_text import safe_text
 from supervisor.cli.printers.yaml_scalars import written_number
 
 HEADER: Final = "---\n"

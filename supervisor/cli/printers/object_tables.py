@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.resources.times import NONE
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE
 from supervisor.cli.printers.tables import TablePrinter
 from supervisor.client.tables import CELLS
 

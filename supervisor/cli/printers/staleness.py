@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ipc.host import clock
-from ipc.text.human import human_duration
-from ipc.text.json_types import Json
+from ipc.host.text.human import human_duration
+from ipc.host.text.json_types import Json
 
 if TYPE_CHECKING:
     from supervisor.client.http import AgentClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ipc.text.safe_text import safe_text
+from ipc.host.text.safe_text import safe_text
 
 MIN_WIDTH: Final = 6
 """Narrowest column of a table, its padding included, in characters (cli-runtime printers, GetNewTabWriter)."""

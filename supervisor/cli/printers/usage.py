@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from ipc.resources.times import NONE, UNKNOWN
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE, UNKNOWN
 
 POD_HEADER: Final = ("NAME", "CPU(cores)", "MEMORY(bytes)")
 CONTAINER_HEADER: Final = ("POD", *POD_HEADER)

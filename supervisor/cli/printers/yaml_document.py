@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.printers.yaml_keys import in_order
 from supervisor.cli.printers.yaml_scalars import written_lines, written_number, written_text
 

@@ -12,7 +12,7 @@ import functools
 import re
 from typing import Final
 
-from ipc.text.safe_text import safe_text
+from ipc.host.text.safe_text import safe_text
 
 _ESCAPES: Final = {
     "\0": "\\0",

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from ipc.host.clock import monotonic
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
 from supervisor.cli.changing.changes import PODS, ChangeReport, patch_object, warn
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import CommandOptions, Failure

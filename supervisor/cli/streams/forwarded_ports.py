@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.network.ports import MAX_PORT
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.network.ports import MAX_PORT
 from supervisor.cli.options import Failure
 
 LOCALHOST: Final = "localhost"

@@ -11,9 +11,9 @@ from typing import Final
 import click
 import msgspec
 
-from ipc.eventloop.tasks import first_error, first_of
-from ipc.wire.duplex import Duplex
-from ipc.wire.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
+from ipc.link.eventloop.tasks import first_error, first_of
+from ipc.link.wire.duplex import Duplex
+from ipc.link.wire.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
 from supervisor.cli.streams.forwarded_ports import ForwardedPort
 from supervisor.client.errors import AgentError
 from supervisor.client.websocket import StreamClient

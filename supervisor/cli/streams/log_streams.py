@@ -11,7 +11,7 @@ from typing import Final
 import click
 import msgspec
 
-from ipc.text.safe_text import safe_text
+from ipc.host.text.safe_text import safe_text
 from supervisor.cli.options import Failure
 from supervisor.client.errors import AgentError
 

@@ -12,9 +12,9 @@ from typing import Final
 
 import click
 
-from ipc.eventloop.tasks import first_of
-from ipc.network.ports import join_host_port
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.network.ports import join_host_port
+from ipc.link.eventloop.tasks import first_of
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.streams.forwarded_ports import ForwardedPort, ListenAddress, forwarded_port, listen_addresses

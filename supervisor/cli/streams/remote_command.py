@@ -14,8 +14,8 @@ from typing import Final, NoReturn
 import click
 import msgspec
 
-from ipc.eventloop.tasks import first_of
-from ipc.wire.stream_channels import Channel, ChannelSocket, StreamStatus, decode_status, encode_size
+from ipc.link.eventloop.tasks import first_of
+from ipc.link.wire.stream_channels import Channel, ChannelSocket, StreamStatus, decode_status, encode_size
 from supervisor.cli.options import Failure
 from supervisor.cli.streams.detach_keys import KeyFilter
 from supervisor.cli.streams.terminal import BlockingFile, descriptor, raw_terminal, terminal_size

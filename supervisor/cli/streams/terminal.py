@@ -13,7 +13,7 @@ import tty
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO, TypeVar
 
-from ipc.wire.stream_channels import CHUNK_BYTES, TerminalSize
+from ipc.link.wire.stream_channels import CHUNK_BYTES, TerminalSize
 
 T = TypeVar("T")
 Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]

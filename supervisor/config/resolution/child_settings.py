@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.kubecontainer.label_key import LabelKey
-from ipc.network.network_settings import NetworkSettings
-from ipc.podresources.node_resources import NodeResources
-from ipc.wire.boot import TracingSettings, WorkerSettings
-from ipc.wire.credential_provider import CredentialProvider
+from ipc.k8s.kubecontainer.label_key import LabelKey
+from ipc.k8s.network.network_settings import NetworkSettings
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.wire.boot import TracingSettings, WorkerSettings
+from ipc.link.wire.credential_provider import CredentialProvider
 from supervisor.config.resolution.cluster_section import cluster_settings, kubernetes_service
 from supervisor.config.resolution.node_thresholds import node_thresholds, pods_memory
 from supervisor.config.resolution.server_section import server_settings

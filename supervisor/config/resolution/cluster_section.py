@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ipc.api.v1.scheduling import Taint
-from ipc.network.network_settings import BRIDGE
-from ipc.nodestatus.node_ip import parse_node_ips, parse_socket_address
-from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
+from ipc.k8s.api.v1.scheduling import Taint
+from ipc.k8s.network.network_settings import BRIDGE
+from ipc.k8s.nodestatus.node_ip import parse_node_ips, parse_socket_address
+from ipc.link.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.resolution.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import Settings, SettingsError
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.quantity import parse_quantity
-from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
 from ipc.host.regular_files import read_regular_file
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.api.validation.names import LABEL_VALUE, qualified_name_problem
 from supervisor.config.resolution.decode_errors import named_error, type_words
 from supervisor.config.resolution.resolved_settings import resolve_settings, this_host
 from supervisor.config.settings import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipc.eviction.thresholds import Threshold, with_allocatable
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import MEMORY
-from ipc.podresources.pod_requests import amount as amount_of
+from ipc.k8s.eviction.thresholds import Threshold, with_allocatable
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.pod_requests import MEMORY
+from ipc.k8s.podresources.pod_requests import amount as amount_of
 from supervisor.config.settings import Settings
 
 

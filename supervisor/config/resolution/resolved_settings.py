@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ipc.eviction.thresholds import ThresholdError, parse_thresholds
-from ipc.kubecontainer.image_gc import policy_problem
-from ipc.network.network_settings import BRIDGE
+from ipc.k8s.eviction.thresholds import ThresholdError, parse_thresholds
+from ipc.k8s.kubecontainer.image_gc import policy_problem
+from ipc.k8s.network.network_settings import BRIDGE
 from supervisor.config.resolution.cluster_section import check_cluster_section
 from supervisor.config.resolution.server_section import check_server_section
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name

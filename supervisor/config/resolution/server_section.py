@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ipc.wire.server_settings import CIPHER_SUITES, Port, ServerSettings
+from ipc.link.wire.server_settings import CIPHER_SUITES, Port, ServerSettings
 from supervisor.config.resolution.cluster_section import stated_node_ips
 from supervisor.config.resolution.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import ServerSection, Settings, SettingsError

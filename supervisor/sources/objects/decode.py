@@ -11,10 +11,10 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from ipc.api.defaults import DEFAULT_NAMESPACE
-from ipc.api.errors import FieldError, FieldErrors
-from ipc.api.v1.pod import Pod
-from ipc.text.safe_text import safe_line
+from ipc.host.text.safe_text import safe_line
+from ipc.k8s.api.defaults import DEFAULT_NAMESPACE
+from ipc.k8s.api.errors import FieldError, FieldErrors
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.protocol.manifests import (
     DecodedFile,
     ManifestError,

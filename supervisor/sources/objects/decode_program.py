@@ -14,11 +14,11 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.podobjects.config_objects import ConfigObject, ObjectKind
-from ipc.text.safe_text import encodable
+from ipc.host.text.safe_text import encodable
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.k8s.podobjects.config_objects import ConfigObject, ObjectKind
 from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestObject, ManifestPod
 from supervisor.sources.objects.decode import ItemsIn, decode_manifest
 from supervisor.sources.objects.identity import Origin

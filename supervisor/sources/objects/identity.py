@@ -12,14 +12,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_HASH, CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, LAST_APPLIED
-from ipc.api.defaults import DEFAULT_NAMESPACE
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.podobjects.config_objects import ObjectKind
+from ipc.k8s.api.annotations import CONFIG_HASH, CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, LAST_APPLIED
+from ipc.k8s.api.defaults import DEFAULT_NAMESPACE
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.k8s.podobjects.config_objects import ObjectKind
 
 LOCAL_ANNOTATIONS: Final = frozenset({CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR})
 """Added on this host; never a difference (pkg/kubelet/config/config.go, localAnnotations)."""

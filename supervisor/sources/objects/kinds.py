@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.decode import (
+from ipc.host.text.json_types import Json
+from ipc.k8s.api.decode import (
     MAX_FIELD_ERRORS,
     MEANT,
     decode_config_map,
@@ -28,27 +29,26 @@ from ipc.api.decode import (
     decode_runtime_class,
     decode_secret,
 )
-from ipc.api.defaults import (
+from ipc.k8s.api.defaults import (
     default_persistent_volume,
     default_persistent_volume_claim,
     default_pod,
     default_runtime_class,
     default_secret,
 )
-from ipc.api.errors import FieldError, FieldErrors, is_type_word, redacted
-from ipc.api.support.findings import unsupported_fields
-from ipc.api.support.table import Support
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.api.validation.classes import validate_priority_class, validate_runtime_class
-from ipc.api.validation.config_objects import validate_config_map, validate_secret
-from ipc.api.validation.names import DNS_SUBDOMAIN
-from ipc.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
-from ipc.api.validation.pods.pod import validate_pod
-from ipc.podobjects.config_objects import ConfigObject
-from ipc.text.json_types import Json
+from ipc.k8s.api.errors import FieldError, FieldErrors, is_type_word, redacted
+from ipc.k8s.api.support.findings import unsupported_fields
+from ipc.k8s.api.support.table import Support
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.k8s.api.validation.classes import validate_priority_class, validate_runtime_class
+from ipc.k8s.api.validation.config_objects import validate_config_map, validate_secret
+from ipc.k8s.api.validation.names import DNS_SUBDOMAIN
+from ipc.k8s.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
+from ipc.k8s.api.validation.pods.pod import validate_pod
+from ipc.k8s.podobjects.config_objects import ConfigObject
 from supervisor.sources.objects.identity import Origin, identify, identify_object, in_namespace
 
 Stated = Pod | ConfigObject

@@ -20,11 +20,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SEEN
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, rfc3339, rfc3339_micro
-from ipc.podobjects.config_objects import ObjectKey
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SEEN
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ObjectKey
 from supervisor.protocol.manifests import (
     DesiredObject,
     DesiredPod,

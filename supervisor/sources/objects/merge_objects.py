@@ -14,18 +14,18 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.errors import FieldError
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.api.validation.classes import validate_priority_class_update, validate_runtime_class_update
-from ipc.api.validation.config_objects import validate_config_map_update, validate_secret_update
-from ipc.api.validation.persistent_volumes import (
+from ipc.host.clock import Instant, rfc3339
+from ipc.k8s.api.errors import FieldError
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.k8s.api.validation.classes import validate_priority_class_update, validate_runtime_class_update
+from ipc.k8s.api.validation.config_objects import validate_config_map_update, validate_secret_update
+from ipc.k8s.api.validation.persistent_volumes import (
     validate_persistent_volume_claim_update,
     validate_persistent_volume_update,
 )
-from ipc.host.clock import Instant, rfc3339
-from ipc.podobjects.config_objects import ConfigObject, ObjectKey
+from ipc.k8s.podobjects.config_objects import ConfigObject, ObjectKey
 from supervisor.protocol.manifests import DesiredObject, ManifestError, ManifestErrorKind, SourceSnapshot, error_about
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.sources.objects.claims import Conflict, arbitrate, place

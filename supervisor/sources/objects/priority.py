@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
-from ipc.podobjects.config_objects import ConfigObject
-from ipc.scheduling.priority import SYSTEM_CLASSES
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import PriorityClass
+from ipc.k8s.podobjects.config_objects import ConfigObject
+from ipc.k8s.scheduling.priority import SYSTEM_CLASSES
 
 _SYSTEM: Final = tuple(
     PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in SYSTEM_CLASSES.items()

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import RuntimeClass
-from ipc.podobjects.config_objects import ConfigObject
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import RuntimeClass
+from ipc.k8s.podobjects.config_objects import ConfigObject
 
 RuntimeClasses = Mapping[str, RuntimeClass]
 """Classes of documents by name."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ipc.messages.pod_worker import WorkType
+from ipc.link.messages.pod_worker import WorkType
 from tests.drawing import Box, framed, head, path, text_at
 
 ACTORS: Final = ("master", "pod worker", "Podman", "node worker")

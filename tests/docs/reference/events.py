@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.messages import event_reasons
-from ipc.messages.event_reasons import EventReason
-from ipc.nodestatus.conditions import set_pressure
-from ipc.nodestatus.node import NODE_NOT_READY, NODE_READY
+from ipc.k8s.nodestatus.conditions import set_pressure
+from ipc.k8s.nodestatus.node import NODE_NOT_READY, NODE_READY
+from ipc.link.messages import event_reasons
+from ipc.link.messages.event_reasons import EventReason
 from tests.docs.reference.pages import DOCS, note, plain, table
 
 ROOT: Final = DOCS.parent
@@ -28,7 +28,7 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _INTRODUCTION: Final = f"""\
 # Events and their reasons
 
-{note("docs/events.toml and ipc/messages/event_reasons.py")}
+{note("docs/events.toml and ipc/link/messages/event_reasons.py")}
 `rootlet get events` and `rootlet events` show events, `rootlet describe` those of one object. Every reason is here with
 its type, the [process](architecture.md#processes-and-links) that says it, and the upstream constant where it is the
 kubelet's. [Settings](settings.md) say how many are kept (`eventHistory.maxEvents`) and how long (`eventHistory.ttl`).

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.persistent_volume import PersistentVolumeClaim
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
-from ipc.messages import event_reasons
-from ipc.messages.base import node_event
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.persistent_volume import PersistentVolumeClaim
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import node_event
 from supervisor.loop_checkpoints import PROBES_FILE, LoopCheckpoints
 from supervisor.sources.manager import SourceManager
 from supervisor.state import container_restarts_checkpoint, probe_checkpoint, volume_bindings

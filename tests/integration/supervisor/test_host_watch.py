@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.shm.board import Board
+from ipc.link.shm.board import Board
 from supervisor.admission.node_devices import not_healthy, read_devices
 from supervisor.config.settings import Seconds, Settings
 from supervisor.control.configuration import Configuration

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ipc.host.clock import SystemClock
-from ipc.messages import event_reasons
-from ipc.messages.base import node_event
+from ipc.link.messages import event_reasons
+from ipc.link.messages.base import node_event
 from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.protocol.events import (
     BindingsRestored,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ipc.host.remembered_files import MAX_BYTES, RememberedFiles
 from supervisor import state_watch
 from supervisor.loop_checkpoints import FILES
 from supervisor.processes.podman_service import CONF_FILE, CONMON_FILE
 from supervisor.state.directory_owner import OWNER_FILE
+from supervisor.state.remembered_files import MAX_BYTES, RememberedFiles
 from supervisor.state_watch import REMEMBERED, WRITTEN_ANEW, StateWatch
 from tests.integration.supervisor.test_loop_checkpoints import checkpoints_of
 from tests.support.dialogue import Talk

@@ -12,11 +12,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ipc.messages.api_server import FeedSynced, PodGone
-from ipc.messages.cluster import ClusterCommand, ClusterReport, PodsTaken
-from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.link.messages.api_server import FeedSynced, PodGone
+from ipc.link.messages.cluster import ClusterCommand, ClusterReport, PodsTaken
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import ChildContext, Role
+from ipc.link.wire.cluster_settings import ClusterSettings
 from tests.fakes.clock import SimClock
 from tests.sim.worker_settings import worker_settings
 from workers.cluster_host import ClusterHost

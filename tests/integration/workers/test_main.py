@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages.base import Ready, Shutdown
-from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
-from ipc.wire.boot import EXIT_BOOT_ERROR
-from ipc.wire.channel import Channel
+from ipc.link.messages.base import Ready, Shutdown
+from ipc.link.messages.pod_worker import PodWorkerCommand, PodWorkerReport
+from ipc.link.wire.boot import EXIT_BOOT_ERROR
+from ipc.link.wire.channel import Channel
 
 WAIT_S = 20.0
 """Long enough for a Python to start on a busy machine."""
 CHILD = """
 import socket, sys
-from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
-from ipc.kubecontainer.label_key import LabelKey
-from ipc.log.setup import LogTarget
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.k8s.kubecontainer.label_key import LabelKey
+from ipc.host.log.setup import LogTarget
 from workers.main import main
 settings = WorkerSettings(instance="t", label_key=LabelKey(secret=bytes(32), made_at=0.0), node_name="n",
                           podman_socket="/nowhere", pod_logs_dir="/nowhere",

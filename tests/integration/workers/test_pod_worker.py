@@ -15,16 +15,17 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap
-from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.eventloop.burst import LONGEST_S, BurstGate
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
-from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
-from ipc.messages.pod_worker import (
+from ipc.k8s.api.v1.config_objects import ConfigMap
+from ipc.k8s.api.v1.env import ConfigMapEnvSource, EnvFromSource
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.link.eventloop.burst import LONGEST_S, BurstGate
+from ipc.link.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
+from ipc.link.messages.pod_worker import (
     AbandonPull,
     BeginningKept,
     CancelSync,
@@ -43,10 +44,9 @@ from ipc.messages.pod_worker import (
     SyncPod,
     WorkType,
 )
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
-from ipc.wire.channel import Channel
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.link.wire.channel import Channel
 from tests.fakes.dialer import FakeDialer
 from tests.fakes.ownership import LABEL_KEY
 from tests.fakes.podman import FakePodman

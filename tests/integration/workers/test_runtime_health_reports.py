@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ipc.messages.api_server import WorkerInfo
-from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
-from ipc.shm.board import Board
-from ipc.shm.breaker_state import BreakerState
-from ipc.wire.channel import Channel
+from ipc.link.messages.api_server import WorkerInfo
+from ipc.link.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
+from ipc.link.shm.board import Board
+from ipc.link.shm.breaker_state import BreakerState
+from ipc.link.wire.channel import Channel
 from workers.api_server.store.workers_view import worker_view
 from workers.main import NodeHealthReporter
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.config_objects import ConfigMap
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.burst import LONGEST_S
-from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.messages.api_server import AgentChanged
-from ipc.messages.base import Ready
-from ipc.messages.cluster import (
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.config_objects import ConfigMap
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.probe_results import ProbeResults
+from ipc.link.eventloop.burst import LONGEST_S
+from ipc.link.messages.api_server import AgentChanged
+from ipc.link.messages.base import Ready
+from ipc.link.messages.cluster import (
     NodeStated,
     ObjectStated,
     ObjectWithdrawn,
@@ -28,8 +28,8 @@ from ipc.messages.cluster import (
     PodWithdrawn,
     ReferencesRead,
 )
-from ipc.messages.node_worker import Relisted
-from ipc.messages.pod_worker import SyncPod
+from ipc.link.messages.node_worker import Relisted
+from ipc.link.messages.pod_worker import SyncPod
 from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.commands import Send
 from supervisor.protocol.events import StatusesDue

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
 from supervisor.record.status_manager import StatusManager as Statuses
 from supervisor.sources.api_source import ApiSource
 from tests.sim.mutations import Mutation, replaced

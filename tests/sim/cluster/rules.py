@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from ipc.messages.api_server import PodChanged
-from ipc.messages.pod_worker import SyncPod
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.pod_worker import SyncPod
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
 from tests.sim.watch import TERMINAL

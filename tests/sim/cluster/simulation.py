@@ -20,14 +20,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_HASH
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.messages.api_server import PodChanged
-from ipc.messages.event_reasons import UNSUPPORTED_FIELD
-from ipc.podresources.node_resources import NodeResources
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.k8s.api.annotations import CONFIG_HASH
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.event_reasons import UNSUPPORTED_FIELD
+from ipc.link.wire.cluster_settings import ClusterSettings
 from supervisor.config.settings import ClusterSection, CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.clock import SimClock

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.messages.pod_worker import SyncPod
-from ipc.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.link.messages.pod_worker import SyncPod
 from tests.sim.cluster.network import SimNetwork
 from tests.sim.cluster.server import SimServer
 from tests.sim.trace import Trace

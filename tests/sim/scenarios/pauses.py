@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.messages.pod_worker import Freeze
+from ipc.link.messages.pod_worker import Freeze
 from tests.sim.frame import SETTLE_S, STEP_S
 from tests.sim.runtime import LATE_EFFECT_S, uid_of
 from tests.sim.world import World

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.container import ContainerResizePolicy, ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.podresources.pod_requests import CPU, MEMORY
+from ipc.k8s.api.v1.container import ContainerResizePolicy, ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.pod_requests import CPU, MEMORY
 from tests.sim.pressure import simple_pod
 from tests.sim.world import World
 

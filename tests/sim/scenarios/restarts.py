@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.messages.api_server import PodChanged
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.api_server import PodChanged
 from tests.sim.pressure import simple_pod
 from tests.sim.world import World
 

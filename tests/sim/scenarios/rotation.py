@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.messages.pod_worker import WorkType
+from ipc.link.messages.pod_worker import WorkType
 from tests.sim.frame import SETTLE_S, STEP_S
 from tests.sim.objects import stale_objects
 from tests.sim.poison import UID as POISON

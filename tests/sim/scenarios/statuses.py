@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.api.v1.status import ContainerStatus
-from ipc.messages.api_server import PodChanged
+from ipc.k8s.api.v1.status import ContainerStatus
+from ipc.link.messages.api_server import PodChanged
 from tests.sim.faults import ERRORS, RETRIED_S, Place
 from tests.sim.runtime import uid_of
 from tests.sim.watch import every_status

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.probe import GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 from ipc.host.clock import SystemClock
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.probe import GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from tests.support.open_files import open_files

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.messages.node_worker import DeleteVolume
-from ipc.messages.pod_worker import CancelSync
+from ipc.link.messages.node_worker import DeleteVolume
+from ipc.link.messages.pod_worker import CancelSync
 from supervisor.held_sends import LONGEST_S, HeldSends
 from supervisor.protocol.commands import NOTHING, RestsOn, Send
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from ipc.api.decode import decode_pod
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.messages.base import PullEnded
-from ipc.messages.node_worker import Observation
-from ipc.messages.pod_worker import AbandonPull, PullImage, SyncDone, SyncPod, WorkType
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet, rootlet
-from ipc.metrics.table import LAYOUT
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.decode import decode_pod
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.messages.base import PullEnded
+from ipc.link.messages.node_worker import Observation
+from ipc.link.messages.pod_worker import AbandonPull, PullImage, SyncDone, SyncPod, WorkType
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet, rootlet
+from ipc.link.metrics.table import LAYOUT
+from ipc.link.shm.metric_cells import METERS
 from supervisor.metering import LoopMeter, end_of, is_stateful, merged_s
 from supervisor.protocol.events import LoopEvent, Observations, PullRequest
 from supervisor.protocol.source_updates import PodOperation, PodUpdate

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from ipc.eventloop.tasks import BackgroundTasks
+from ipc.link.eventloop.tasks import BackgroundTasks
 from supervisor.source_feed import SourceFeed
 from supervisor.sources.manager import Change
 

@@ -14,8 +14,8 @@ import msgspec
 
 from ipc.host.atomic_file import move_aside
 from ipc.host.clock import Clock
-from ipc.kubeconfig.types import SERVING_CERTIFICATE
-from ipc.wire.server_settings import CIPHER_SUITES, ServerSettings
+from ipc.k8s.kubeconfig.types import SERVING_CERTIFICATE
+from ipc.link.wire.server_settings import CIPHER_SUITES, ServerSettings
 from workers.api_server.access.own_certificate import CERTIFICATE, is_due, is_over, make_certificate
 from workers.fs.fs_executor import FsExecutor
 

@@ -17,9 +17,9 @@ from typing import Final, Protocol
 from aiohttp import hdrs, web
 
 from ipc.host.atomic_file import UntrustedFile
-from ipc.kubeconfig.types import KubeconfigError
-from ipc.text.safe_text import safe_line
-from ipc.wire.server_settings import ServerSettings
+from ipc.host.text.safe_text import safe_line
+from ipc.k8s.kubeconfig.types import KubeconfigError
+from ipc.link.wire.server_settings import ServerSettings
 from workers.api_server.access.attributes import Attributes, request_attributes
 from workers.api_server.access.reviews import ReviewError
 from workers.api_server.access.users import (

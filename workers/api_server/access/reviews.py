@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 from workers.api_server.access.attributes import Attributes
 from workers.api_server.access.users import User
 

@@ -10,8 +10,8 @@ from typing import Final
 from aiohttp import web
 
 from ipc.host.clock import Clock
-from ipc.kubeconfig.client_tls import read_file
-from ipc.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.kubeconfig.client_tls import read_file
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
 from workers.api_server.access.attributes import Attributes
 from workers.api_server.access.reviews import (
     ALLOWED_S,

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from ipc.wire.stream_channels import BINARY
+from ipc.link.wire.stream_channels import BINARY
 
 _DIGIT_0: Final = ord("0")
 _BROKEN: Final = b""
@@ -18,7 +18,7 @@ _BROKEN: Final = b""
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A message as `ipc.wire.stream_channels.WebSocket` has it."""
+    """A message as `ipc.link.wire.stream_channels.WebSocket` has it."""
 
     type: int
     data: bytes

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ipc.eventloop.tasks import BackgroundTasks
+from ipc.link.eventloop.tasks import BackgroundTasks
 from workers.api_server.core.connection_guard import ConnectionGuard
 from workers.api_server.core.listener import Server
 

@@ -16,8 +16,8 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from ipc.eventloop.loop_clock import loop_time
-from ipc.wire.stream_channels import Message
+from ipc.link.eventloop.loop_clock import loop_time
+from ipc.link.wire.stream_channels import Message
 from workers.api_server.core.byte_streams import ByteStream
 from workers.spdy.connection import Broken, Connection, Event, StreamClosedError
 from workers.spdy.frames import Data, GoAway, RstStream, SynStream

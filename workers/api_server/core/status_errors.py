@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.text.safe_text import encodable_text
+from ipc.host.text.safe_text import encodable_text
 
 MAX_MESSAGE_CHARS: Final = 64 * 1024
 """Longest text in a Status, in characters: a manifest can be wrong in a great many places."""

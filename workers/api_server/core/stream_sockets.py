@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 
 from aiohttp import hdrs, web
 
-from ipc.eventloop.loop_clock import loop_time
-from ipc.eventloop.tasks import first_of
-from ipc.wire.stream_channels import (
+from ipc.link.eventloop.loop_clock import loop_time
+from ipc.link.eventloop.tasks import first_of
+from ipc.link.wire.stream_channels import (
     GOING_AWAY,
     MAX_MESSAGE_BYTES,
     OK,

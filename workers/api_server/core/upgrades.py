@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from aiohttp import hdrs, web
 
-from ipc.wire.stream_channels import PROTOCOLS
+from ipc.link.wire.stream_channels import PROTOCOLS
 from workers.api_server.core.status_errors import ApiError, bad_request
 
 SPDY_UPGRADE: Final = "SPDY/3.1"

@@ -8,7 +8,8 @@ from typing import Final, cast, get_args
 import msgspec
 from aiohttp import web
 
-from ipc.messages.api_server import (
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.link.messages.api_server import (
     ApplyManifests,
     ApplyVerb,
     CollectGarbage,
@@ -25,8 +26,7 @@ from ipc.messages.api_server import (
     StopAgent,
     UncordonNode,
 )
-from ipc.messages.pod_worker import Freeze
-from ipc.podobjects.config_objects import ObjectKind
+from ipc.link.messages.pod_worker import Freeze
 from workers.api_server.core.media_type import media_type
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, StatusDetails, bad_request, failure, success

@@ -11,9 +11,9 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.messages.api_server import ReadObject
-from ipc.podobjects.config_objects import ObjectKind
-from ipc.resources.registry import BY_KIND
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.k8s.resources.registry import BY_KIND
+from ipc.link.messages.api_server import ReadObject
 from workers.api_server.core.query import flag
 from workers.api_server.core.status_errors import ApiError, StatusDetails
 from workers.api_server.printers.representation import Plain

@@ -14,10 +14,10 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.messages.api_server import AgentChanged, WorkerInfo
-from ipc.metrics import kubelet as metrics
-from ipc.metrics.reasons import OTHER
-from ipc.shm.metric_cells import METERS
+from ipc.link.messages.api_server import AgentChanged, WorkerInfo
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.metrics.reasons import OTHER
+from ipc.link.shm.metric_cells import METERS
 from workers.api_server.core.route import NOT_FOUND
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState

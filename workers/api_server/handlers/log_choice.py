@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import every_container, every_status
-from ipc.api.v1.status import ContainerStatus
-from ipc.messages.api_server import PodChanged
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.pod_containers import every_container, every_status
+from ipc.k8s.api.v1.status import ContainerStatus
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.sync_error import SyncError
 from workers.api_server.core.status_errors import bad_request
 from workers.logs import layout
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from ipc.log.verbosity import Verbosity
-from ipc.messages.api_server import Reply, SetLogLevel
+from ipc.host.log.verbosity import Verbosity
+from ipc.link.messages.api_server import Reply, SetLogLevel
 from workers.api_server.store.bodies import read_body
 from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.store.views import action_result

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from aiohttp import hdrs, web
 
-from ipc.messages.api_server import AgentChanged, PodChanged
-from ipc.metrics.model import Endpoint
-from ipc.shm.metric_cells import METERS
+from ipc.link.messages.api_server import AgentChanged, PodChanged
+from ipc.link.metrics.model import Endpoint
+from ipc.link.shm.metric_cells import METERS
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.request_counts import inflight

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.nodestatus.node import Node
+from ipc.k8s.nodestatus.node import Node
 from workers.api_server.store.objects import bookmark_line, watch_line
 from workers.api_server.store.store import ChangeType
 from workers.api_server.store.watch import BOOKMARK_PERIOD_S, MAX_WATCH_S, Write

@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import rfc3339
-from ipc.messages.api_server import AgentChanged
-from ipc.nodestatus.conditions import READY, set_ready, with_conditions
-from ipc.nodestatus.node import Node, NodeCondition, NodeSpec, NodeStatus
-from ipc.resources import registry
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.nodestatus.conditions import READY, set_ready, with_conditions
+from ipc.k8s.nodestatus.node import Node, NodeCondition, NodeSpec, NodeStatus
+from ipc.k8s.resources import registry
+from ipc.link.messages.api_server import AgentChanged
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import not_found
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches

@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from ipc.host.clock import parse_rfc3339
-from ipc.messages.api_server import PodChanged
+from ipc.link.messages.api_server import PodChanged
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.handlers.log_choice import LogChoice, choose_log, has_ended, log_path

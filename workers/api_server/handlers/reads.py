@@ -9,11 +9,11 @@ from typing import Final, Generic, TypeVar
 import msgspec
 from aiohttp import web
 
-from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged, ReadNextStep
-from ipc.messages.wait_reasons import NextStep
-from ipc.podobjects.config_objects import ObjectKind
-from ipc.resources import registry
-from ipc.resources.resource import Resource
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.k8s.resources import registry
+from ipc.k8s.resources.resource import Resource
+from ipc.link.messages.api_server import EventChanged, ObjectChanged, PodChanged, ReadNextStep
+from ipc.link.messages.wait_reasons import NextStep
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, expired, not_found
 from workers.api_server.printers.representation import Representation, representation

@@ -10,9 +10,9 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from ipc.host.clock import monotonic
-from ipc.metrics import kubelet as metrics
-from ipc.metrics.reasons import OTHER
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.metrics.reasons import OTHER
+from ipc.link.shm.metric_cells import METERS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Labels = tuple[str, str, str, str]
@@ -29,7 +29,7 @@ def inflight() -> Mapping[Labels, int]:
 
 
 def counted(server_type: str) -> Middleware:
-    """A middleware for one of `ipc.metrics.kubelet.SERVER_TYPES`."""
+    """A middleware for one of `ipc.link.metrics.kubelet.SERVER_TYPES`."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.store.bodies import read_body

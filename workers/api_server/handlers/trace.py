@@ -1,4 +1,4 @@
-"""Tracing of the agent's processes (`ipc.shm.trace`): begin, read, end. One trace at a time; the newest beginning
+"""Tracing of the agent's processes (`ipc.link.shm.trace`): begin, read, end. One trace at a time; the newest beginning
 counts."""
 
 from __future__ import annotations

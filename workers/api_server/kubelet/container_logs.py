@@ -8,7 +8,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.api.pod_containers import find_container
+from ipc.k8s.api.pod_containers import find_container
 from workers.api_server.core.query import flag
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.log_choice import choose_log

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ipc.messages.api_server import PostManifests
+from ipc.link.messages.api_server import PostManifests
 from workers.api_server.core.route import plain_text
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.bodies import read_body

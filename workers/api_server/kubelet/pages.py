@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from ipc.host.clock import rfc3339
-from ipc.messages.api_server import ReadConfiguration
+from ipc.link.messages.api_server import ReadConfiguration
 from workers.api_server.core.route import plain_text
 from workers.api_server.core.status_errors import failure
 from workers.api_server.store.site import AppState, json_answer, status_answer

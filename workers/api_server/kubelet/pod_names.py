@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.messages.api_server import PodChanged
+from ipc.link.messages.api_server import PodChanged
 from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.site import AppState
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import msgspec
 from aiohttp import web
 
-from ipc.api.pod_containers import every_status
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES, ContainerStatus, PodStatus
-from ipc.messages.api_server import PodChanged
-from ipc.podresources.allocation import update_pod_from_allocation
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.api.pod_containers import every_status
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, ContainerStatus, PodStatus
+from ipc.k8s.podresources.allocation import update_pod_from_allocation
+from ipc.link.messages.api_server import PodChanged
 from workers.api_server.core.route import plain_text
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.kubelet.pod_names import NO_POD, find_pod

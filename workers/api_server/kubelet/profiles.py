@@ -1,4 +1,4 @@
-"""GET /debug/pprof/{name}: profiles of a process of the agent (net/http/pprof; `ipc.process.profiles`).
+"""GET /debug/pprof/{name}: profiles of a process of the agent (net/http/pprof; `ipc.host.process.profiles`).
 
 Different on purpose: the kubelet is one process. ``process`` names one of ours, as `rootlet get workers` shows it, or
 the master; without it the API server is meant.
@@ -11,8 +11,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.messages.api_server import ReadProfile
-from ipc.process.profiles import Profiler, Taken
+from ipc.host.process.profiles import Profiler, Taken
+from ipc.link.messages.api_server import ReadProfile
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.route import plain_text
 from workers.api_server.core.status_errors import ApiError

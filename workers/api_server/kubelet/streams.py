@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from ipc.messages.api_server import PodChanged
+from ipc.link.messages.api_server import PodChanged
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.core.upgrades import COMMANDS, negotiated
 from workers.api_server.kubelet.pod_names import NO_POD, find_pod

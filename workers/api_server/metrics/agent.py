@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ipc.api.pod_containers import every_status
-from ipc.api.v1.status import ContainerStatus
-from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.pod_status import SandboxState
-from ipc.messages.api_server import AgentChanged, PodChanged
-from ipc.metrics import kubelet, rootlet
-from ipc.metrics.model import Metric
-from ipc.metrics.table import LAYOUT
-from ipc.shm.board import Board
-from ipc.shm.breaker_state import BreakerState
+from ipc.k8s.api.pod_containers import every_status
+from ipc.k8s.api.v1.status import ContainerStatus
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.kubecontainer.pod_status import SandboxState
+from ipc.link.messages.api_server import AgentChanged, PodChanged
+from ipc.link.metrics import kubelet, rootlet
+from ipc.link.metrics.model import Metric
+from ipc.link.metrics.table import LAYOUT
+from ipc.link.shm.board import Board
+from ipc.link.shm.breaker_state import BreakerState
 from workers.api_server.metrics.exposition import Family, label_text
 from workers.proc import usage
 

@@ -6,14 +6,14 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ipc.api.pod_containers import every_container
-from ipc.kubecontainer.probe_results import probes_of
-from ipc.messages.api_server import PodChanged
-from ipc.metrics import kubelet
-from ipc.metrics.layout import combinations
-from ipc.metrics.model import Endpoint, Metric, MetricType
-from ipc.metrics.table import LAYOUT, METRICS
-from ipc.shm.probe_cells import ProbeCells
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.kubecontainer.probe_results import probes_of
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.metrics import kubelet
+from ipc.link.metrics.layout import combinations
+from ipc.link.metrics.model import Endpoint, Metric, MetricType
+from ipc.link.metrics.table import LAYOUT, METRICS
+from ipc.link.shm.probe_cells import ProbeCells
 from workers.api_server.metrics.exposition import Family, Format, Sample, histogram, label_text
 
 Rows = Mapping[int, Sequence[float]]

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.metrics.model import Metric, MetricType
+from ipc.link.metrics.model import Metric, MetricType
 
 Sample = tuple[str, str, float, float]
 """End of the name, labels as `label_text` writes them, value, time of its measurement (epoch seconds; 0.0 is now)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from ipc.metrics.model import Metric
+from ipc.link.metrics.model import Metric
 from workers.api_server.metrics.exposition import Family, Sample, label_text
 from workers.statsapi import metrics as table
 from workers.statsapi.metrics import Figure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipc.resources.times import since
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import since
 
 
 def event_row(event: Json, now: float) -> Sequence[str | int]:

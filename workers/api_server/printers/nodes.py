@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipc.resources.node_roles import node_roles
-from ipc.resources.times import NONE, UNKNOWN, since
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.node_roles import node_roles
+from ipc.k8s.resources.times import NONE, UNKNOWN, since
 
 
 def node_row(node: Json, now: float) -> Sequence[str]:

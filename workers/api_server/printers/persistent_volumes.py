@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ipc.resources.times import since
-from ipc.resources.volume_cells import access_modes, claim, phase, storage
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import since
+from ipc.k8s.resources.volume_cells import access_modes, claim, phase, storage
 
 _UNSET: Final = "<unset>"
 

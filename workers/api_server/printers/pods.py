@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.messages.wait_reasons import HELD_UP_CONDITION
-from ipc.resources.times import NONE, since
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.k8s.resources.times import NONE, since
+from ipc.link.messages.wait_reasons import HELD_UP_CONDITION
 
 SLIRP4NETNS_IP: Final = "10.0.2.100"
 """The address that slirp4netns gives to every pod. It leads to the pod from within the pod only."""

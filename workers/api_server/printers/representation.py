@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from aiohttp import hdrs, web
 
 from ipc.host.clock import Clock
-from ipc.resources.resource import Resource
+from ipc.k8s.resources.resource import Resource
 from workers.api_server.printers.tables import TablePrinter, include_object, wants_table
 
 _LIST: Final = '{"kind":"%s","apiVersion":"%s","metadata":{"resourceVersion":"%s"},"items":['

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.resources import registry
-from ipc.resources.resource import Column, Resource
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources import registry
+from ipc.k8s.resources.resource import Column, Resource
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.printers.config_objects import (
     config_map_row,

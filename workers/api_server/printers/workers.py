@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipc.resources.times import NONE
-from ipc.text.human import mebibytes
-from ipc.text.json_types import Json
+from ipc.host.text.human import mebibytes
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.times import NONE
 
 
 def worker_row(worker: Json, now: float) -> Sequence[str | int]:

@@ -7,12 +7,12 @@ from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 
-from ipc.api.v1.event import Event
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodCondition, PodStatus
-from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
-from ipc.messages.wait_reasons import HELD_UP_CONDITION, WORDS, WaitReason
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import PodCondition, PodStatus
+from ipc.link.messages.api_server import EventChanged, ObjectChanged, PodChanged
+from ipc.link.messages.wait_reasons import HELD_UP_CONDITION, WORDS, WaitReason
 from workers.api_server.store.views import object_view
 
 M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
@@ -41,7 +41,7 @@ class WatchedObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """Values of the fields that its kind can be selected by (`ipc.resources.registry`)."""
+        """Values of the fields that its kind can be selected by (`ipc.k8s.resources.registry`)."""
         return _event_fields(self.json) if self.kept_fields is None else self.kept_fields
 
 

@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Callable
 from typing import Final
 
-from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, Reply
-from ipc.wire.channel import Channel, ChannelClosed
-from ipc.wire.framing import FrameTooLarge
+from ipc.link.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, Reply
+from ipc.link.wire.channel import Channel, ChannelClosed
+from ipc.link.wire.framing import FrameTooLarge
 from workers.api_server.core.status_errors import ApiError, too_many, unavailable
 
 MAX_PENDING_REQUESTS: Final = 64

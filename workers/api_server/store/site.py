@@ -11,9 +11,9 @@ import msgspec
 from aiohttp import web
 
 from ipc.host.clock import Clock
-from ipc.messages.api_server import AgentChanged, PodChanged
-from ipc.shm.board import Board
-from ipc.wire.boot import WorkerSettings
+from ipc.link.messages.api_server import AgentChanged, PodChanged
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import WorkerSettings
 from workers.api_server.core.status_errors import Status, not_found, unavailable
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.store.objects import StoredObject

@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.shm.statistics import SNAPSHOTS, StatisticsBuffer
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.shm.statistics import SNAPSHOTS, StatisticsBuffer
 from workers.api_server.core.status_errors import unavailable
 from workers.statsapi.values import Snapshot, decode_snapshot
 

@@ -14,7 +14,8 @@ from typing import Final, Generic, TypeVar, assert_never
 
 import msgspec
 
-from ipc.messages.api_server import (
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.link.messages.api_server import (
     AgentChanged,
     EventChanged,
     EventGone,
@@ -25,7 +26,6 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-from ipc.podobjects.config_objects import ObjectKind
 from workers.api_server.store.objects import (
     StoredObject,
     WatchedObject,

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import rfc3339
-from ipc.messages.api_server import AgentChanged, ObjectSummary, PodChanged, Reply
-from ipc.messages.wait_reasons import NextStep
-from ipc.shm.board import WorkerCounters
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.link.messages.api_server import AgentChanged, ObjectSummary, PodChanged, Reply
+from ipc.link.messages.wait_reasons import NextStep
+from ipc.link.shm.board import WorkerCounters
 
 _API_VERSION: Final = "rootlet.dev/v1alpha1"
 NO_OBJECTS: Final = msgspec.Raw(b"[]")

@@ -10,8 +10,8 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
-from ipc.shm.trace import TRACER
+from ipc.link.messages.api_server import EventChanged, ObjectChanged, PodChanged
+from ipc.link.shm.trace import TRACER
 from workers.api_server.core.status_errors import failure
 from workers.api_server.store.objects import StoredObject, bookmark_line, watch_line
 from workers.api_server.store.store import Change, ChangeType, Expired, ObjectStore, Store, Wanted, seen_as

@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.messages.api_server import WorkerInfo
-from ipc.shm.board import Board, WorkerRow
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.link.messages.api_server import WorkerInfo
+from ipc.link.shm.board import Board, WorkerRow
 from workers.api_server.store.views import Resources, WorkerView
 from workers.proc import usage
 

@@ -11,7 +11,7 @@ import posixpath
 
 from aiohttp import web
 
-from ipc.wire.stream_channels import CHUNK_BYTES
+from ipc.link.wire.stream_channels import CHUNK_BYTES
 from workers.api_server.core.query import flag
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.store.bodies import tell_to_go_on

@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.wire.stream_channels import Channel, Message, StreamStatus
+from ipc.link.wire.stream_channels import Channel, Message, StreamStatus
 
 MAX_OUTPUT_BYTES: Final = 16 * 1024 * 1024
 """Most that one command may print, as of a CRI runtime's answer to ExecSync (cri-client pkg/util, maxMsgSize)."""

@@ -14,8 +14,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.eventloop.tasks import BackgroundTasks, first_of
-from ipc.wire.stream_channels import Channel, Message, StreamStatus
+from ipc.link.eventloop.tasks import BackgroundTasks, first_of
+from ipc.link.wire.stream_channels import Channel, Message, StreamStatus
 from workers.api_server.core.spdy_session import Inbox, Route, SpdySession
 from workers.api_server.core.stream_sockets import Channels, StreamSockets, ending
 from workers.api_server.core.upgrades import COMMAND_V1, COMMAND_V3, COMMAND_V4, Carrier, Upgrade

@@ -18,11 +18,11 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from ipc.eventloop.loop_clock import loop_time
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
-from ipc.messages.api_server import PodChanged
-from ipc.wire.duplex import Duplex
-from ipc.wire.stream_channels import CHUNK_BYTES, PortChannel
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
+from ipc.link.eventloop.loop_clock import loop_time
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.wire.duplex import Duplex
+from ipc.link.wire.stream_channels import CHUNK_BYTES, PortChannel
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.core.stream_sockets import STOPPING_WORDS, Channels, Ended
 from workers.api_server.core.upgrades import PORTS, Carrier, Upgrade, negotiated

@@ -12,9 +12,9 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.network.ports import MAX_PORT
-from ipc.wire.stream_channels import Message, PortChannel, StreamStatus
+from ipc.k8s.network.ports import MAX_PORT
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.wire.stream_channels import Message, PortChannel, StreamStatus
 from workers.api_server.core.spdy_session import Inbox, Route, SpdySession
 from workers.api_server.core.stream_sockets import Ended
 from workers.spdy.frames import SynStream

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from aiohttp import web
 
-from ipc.wire.stream_channels import (
+from ipc.link.wire.stream_channels import (
     Channel,
     Message,
     StreamStatus,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ipc.api.pod_containers import every_status, find_container
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.messages.api_server import PodChanged
-from ipc.network.ports import MAX_PORT
+from ipc.k8s.api.pod_containers import every_status, find_container
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.k8s.network.ports import MAX_PORT
+from ipc.link.messages.api_server import PodChanged
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 

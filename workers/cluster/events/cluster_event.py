@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_SEEN
-from ipc.api.v1.event import Event
+from ipc.k8s.api.annotations import CONFIG_SEEN
+from ipc.k8s.api.v1.event import Event
 
 COMPONENT: Final = "kubelet"
 """The component that tools and tests of a cluster select a node's events by."""

@@ -14,8 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from ipc.api.v1.event import Event
 from ipc.host.clock import Clock, parse_rfc3339
+from ipc.k8s.api.v1.event import Event
 from workers.cluster.events.cluster_event import count_patch, event_body, namespace_of
 from workers.cluster.events.spam_filter import SpamFilter
 from workers.kubeclient.errors import ApiError, Unreachable

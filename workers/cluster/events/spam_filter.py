@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from ipc.api.v1.event import Event
+from ipc.k8s.api.v1.event import Event
 from workers.kubeclient.rate_limit import TokenBucket
 
 BURST: Final = 25

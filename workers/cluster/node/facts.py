@@ -7,15 +7,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.nodestatus.conditions import FALSE, TRUE, set_condition, set_pressure, set_ready, with_conditions
-from ipc.nodestatus.node import (
+from ipc.k8s.nodestatus.conditions import FALSE, TRUE, set_condition, set_pressure, set_ready, with_conditions
+from ipc.k8s.nodestatus.node import (
     NodeCondition,
     NodeFeatures,
     NodeStatus,
     RuntimeHandler,
     RuntimeHandlerFeatures,
 )
-from ipc.wire.cluster_settings import NetworkScope
+from ipc.link.wire.cluster_settings import NetworkScope
 from workers.nodestatus.addresses import daemon_endpoints, node_addresses
 from workers.nodestatus.images import StoredImage, node_images
 from workers.nodestatus.machine import NodeLimits, set_machine_info

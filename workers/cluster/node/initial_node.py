@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.nodestatus.node import NodeSpec, NodeStatus
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.k8s.nodestatus.node import NodeSpec, NodeStatus
+from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.cluster.node.facts import NodeFacts, status_of
 from workers.cluster.node.types import ClusterNode, NodeMeta
 

@@ -17,12 +17,12 @@ from typing import Final, NoReturn
 import msgspec
 
 from ipc.host.clock import Clock, rfc3339
-from ipc.log.last_words import LastWords
-from ipc.messages.api_server import AgentChanged
-from ipc.messages.base import EventReport, node_event
-from ipc.messages.event_reasons import node_status
-from ipc.nodestatus.conditions import READY, TRUE, statuses_of
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.host.log.last_words import LastWords
+from ipc.k8s.nodestatus.conditions import READY, TRUE, statuses_of
+from ipc.link.messages.api_server import AgentChanged
+from ipc.link.messages.base import EventReport, node_event
+from ipc.link.messages.event_reasons import node_status
+from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.cluster.node.csi_node import CsiNodeKeeper
 from workers.cluster.node.facts import NodeFacts, status_of
 from workers.cluster.node.initial_node import initial_node

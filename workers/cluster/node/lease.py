@@ -13,9 +13,9 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import Clock, rfc3339_micro
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.link.eventloop.backoff import Backoff
 from workers.kubeclient.errors import ApiError, ClusterError, Unreachable, check_name
 from workers.kubeclient.protocol import Client, Verb
 from workers.kubeclient.resources import LEASES

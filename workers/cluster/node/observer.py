@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ipc.host.clock import Clock
+from ipc.host.log.last_words import LastWords
 from ipc.host.network_addresses import addresses_of
-from ipc.log.last_words import LastWords
-from ipc.messages.api_server import AgentChanged
-from ipc.nodestatus.conditions import TRUE
-from ipc.nodestatus.node_ip import node_ip_on_host_problem
-from ipc.shm.board import Board
-from ipc.wire.boot import WorkerSettings
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.k8s.nodestatus.conditions import TRUE
+from ipc.k8s.nodestatus.node_ip import node_ip_on_host_problem
+from ipc.link.messages.api_server import AgentChanged
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import WorkerSettings
+from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.cluster.node.facts import NodeFacts
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.nodestatus.images import StoredImage

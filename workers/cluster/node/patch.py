@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.nodestatus.node import NodeStatus
-from ipc.patching.strategic_diff import two_way_patch
-from ipc.patching.strategic_merge import DIRECTIVE, REPLACE
-from ipc.patching.strategic_schema import StructSchema
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.nodestatus.node import NodeStatus
+from ipc.k8s.patching.strategic_diff import two_way_patch
+from ipc.k8s.patching.strategic_merge import DIRECTIVE, REPLACE
+from ipc.k8s.patching.strategic_schema import StructSchema
 from workers.cluster.node.types import ClusterNode, NodeMeta
 
 _METADATA: Final = StructSchema(NodeMeta)

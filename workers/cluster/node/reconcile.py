@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.default_resources import is_extended
+from ipc.k8s.api.default_resources import is_extended
 from workers.cluster.node.initial_node import ARCH, ATTACH_DETACH, HOST_NAME, OLD_ARCH, OLD_OS, OS
 from workers.cluster.node.types import ClusterNode
 from workers.nodestatus.machine import HUGE_PAGES

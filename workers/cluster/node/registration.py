@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
+from ipc.link.eventloop.backoff import Backoff
 from workers.cluster.node.patch import node_patch
 from workers.cluster.node.reconcile import reconciled
 from workers.cluster.node.types import ClusterNode, decode_node, encode_node

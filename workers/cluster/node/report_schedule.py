@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ipc.nodestatus.node import NodeCondition, NodeStatus
+from ipc.k8s.nodestatus.node import NodeCondition, NodeStatus
 
 
 def status_has_changed(before: NodeStatus | None, after: NodeStatus | None) -> bool:

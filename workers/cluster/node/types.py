@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.nulls import without_nulls
-from ipc.nodestatus.node import NodeSpec, NodeStatus
+from ipc.k8s.nodestatus.node import NodeSpec, NodeStatus
+from workers.cluster.node.nulls import without_nulls
 from workers.kubeclient.errors import check_name
 
 MAX_NODE_BYTES: Final = 3 << 20

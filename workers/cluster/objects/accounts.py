@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.tasks import BackgroundTasks, restarted
-from ipc.podobjects.cluster_values import DEFAULT_EXPIRATION_S, PodToken, TokenWish
-from ipc.podobjects.registry_login import PullAccount
-from ipc.text.safe_text import safe_line
-from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
+from ipc.host.text.safe_text import safe_line
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.cluster_values import DEFAULT_EXPIRATION_S, PodToken, TokenWish
+from ipc.k8s.podobjects.registry_login import PullAccount
+from ipc.link.eventloop.tasks import BackgroundTasks, restarted
+from ipc.link.wire.credential_provider import CredentialProvider, TokenAttributes
 from workers.cluster.objects.token_state import Attempts
 from workers.kubeclient.errors import ClusterError, check_name
 from workers.kubeclient.protocol import Client

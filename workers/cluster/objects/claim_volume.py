@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSource
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import Volume
-from ipc.podobjects.pod_claims import PodClaim
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSource
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.podobjects.pod_claims import PodClaim
 
 BOUND: Final = "Bound"
 BLOCK: Final = "Block"

@@ -13,14 +13,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.decode import decode_server_object
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import Volume
-from ipc.eventloop.tasks import BackgroundTasks, restarted
-from ipc.podobjects.config_objects import ObjectKey
-from ipc.podobjects.pod_claims import PodClaim
-from ipc.text.safe_text import safe_line
+from ipc.host.text.safe_text import safe_line
+from ipc.k8s.api.decode import decode_server_object
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.podobjects.config_objects import ObjectKey
+from ipc.k8s.podobjects.pod_claims import PodClaim
+from ipc.link.eventloop.tasks import BackgroundTasks, restarted
 from workers.cluster.objects.claim_volume import about, claim_problem, owner_problem, pod_claim
 from workers.cluster.objects.token_state import Attempts
 from workers.kubeclient.errors import ApiError, ClusterError, check_name

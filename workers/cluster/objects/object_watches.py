@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ipc.api.decode import decode_server_object
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.eventloop.tasks import BackgroundTasks, first_of, restarted
-from ipc.messages.cluster import ObjectStated, ObjectWithdrawn
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.api.decode import decode_server_object
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.link.eventloop.tasks import BackgroundTasks, first_of, restarted
+from ipc.link.messages.cluster import ObjectStated, ObjectWithdrawn
 from workers.kubeclient.errors import check_name
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector

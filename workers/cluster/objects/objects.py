@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.host.clock import Clock, SystemClock
-from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
-from ipc.podobjects.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind, referenced_objects
-from ipc.podobjects.pod_claims import PodClaim, claim_name
-from ipc.wire.credential_provider import CredentialProvider
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.k8s.podobjects.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind, referenced_objects
+from ipc.k8s.podobjects.pod_claims import PodClaim, claim_name
+from ipc.link.eventloop.tasks import BackgroundTasks, restarted
+from ipc.link.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.link.wire.credential_provider import CredentialProvider
 from workers.cluster.objects.accounts import Accounts
 from workers.cluster.objects.claims import Claims
 from workers.cluster.objects.object_watches import WATCHED, ObjectWatches

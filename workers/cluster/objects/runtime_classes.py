@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from ipc.api.decode import decode_server_object
-from ipc.api.v1.scheduling import RuntimeClass
-from ipc.messages.cluster import ObjectStated
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.api.decode import decode_server_object
+from ipc.k8s.api.v1.scheduling import RuntimeClass
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.link.messages.cluster import ObjectStated
 from workers.cluster.objects.object_watches import Tell, withdrawn
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.eventloop.backoff import Backoff
+from ipc.link.eventloop.backoff import Backoff
 
 MAX_AGE_S: Final = 24 * 3600.0
 """A token that is older than that is renewed, however long it lives (maxTTL)."""

@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.host.clock import Clock
-from ipc.podobjects.cluster_values import PodToken, TokenWish
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.cluster_values import PodToken, TokenWish
+from ipc.link.eventloop.tasks import BackgroundTasks, restarted
 from workers.cluster.objects.token_state import MAX_JITTER_S, Attempts, Issued, expiration
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import Client

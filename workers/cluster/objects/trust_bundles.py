@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.meta import LabelSelector
-from ipc.api.v1.projected import ClusterTrustBundleProjection
-from ipc.podobjects.cluster_values import TrustAnchors
+from ipc.k8s.api.v1.meta import LabelSelector
+from ipc.k8s.api.v1.projected import ClusterTrustBundleProjection
+from ipc.k8s.podobjects.cluster_values import TrustAnchors
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.resources import CLUSTER_TRUST_BUNDLES

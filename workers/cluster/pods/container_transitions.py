@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.nulls import without_nulls
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import PodSpec
-from ipc.kubecontainer.restart_policy import all_containers_could_restart, container_should_restart
-from ipc.text.json_types import UNDECODABLE, Json
+from ipc.host.text.json_types import UNDECODABLE, Json
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import PodSpec
+from ipc.k8s.kubecontainer.restart_policy import all_containers_could_restart, container_should_restart
+from workers.cluster.node.nulls import without_nulls
 from workers.cluster.pods.known_pod import KnownPod
 
 _LISTS: Final = (("containerStatuses", "containers"), ("initContainerStatuses", "init_containers"))

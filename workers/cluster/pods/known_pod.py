@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_MIRROR
-from ipc.api.nulls import without_nulls
-from ipc.text.json_types import UNDECODABLE, JsonObject
+from ipc.host.text.json_types import UNDECODABLE, JsonObject
+from ipc.k8s.api.annotations import CONFIG_MIRROR
+from workers.cluster.node.nulls import without_nulls
 from workers.kubeclient.errors import check_name
 
 

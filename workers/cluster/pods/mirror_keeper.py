@@ -8,9 +8,9 @@ import logging
 from collections.abc import Awaitable
 from typing import Final, NoReturn
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
-from ipc.messages.api_server import PodChanged
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.api_server import PodChanged
 from workers.cluster.node.types import decode_node
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_pod import STATIC_SOURCES, is_of_earlier_life, mirror_name, mirror_pod, mirrors

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_HASH, CONFIG_MIRROR
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
+from ipc.k8s.api.annotations import CONFIG_HASH, CONFIG_MIRROR
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
 from workers.cluster.pods.known_pod import KnownPod
 
 STATIC_SOURCES: Final = frozenset({"file", "http"})

@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock, rfc3339
-from ipc.messages.base import EventReport
-from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
-from ipc.shm.trace import TRACER
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import TERMINAL_PHASES
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
+from ipc.link.shm.trace import TRACER
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.stated_pod import Refusal, stated_pod
 from workers.cluster.pods.status_manager import StatusManager

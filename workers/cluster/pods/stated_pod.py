@@ -11,20 +11,20 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.decode import MAX_VALUES, decode_server_pod
-from ipc.api.defaults import default_pod
-from ipc.api.errors import FieldError, FieldErrors
-from ipc.api.support.cluster import is_of_cluster
-from ipc.api.support.findings import unsupported_fields
-from ipc.api.support.table import Support
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import PodStatus
-from ipc.api.validation.pods.pod import validate_pod
-from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
-from ipc.text.json_types import UNDECODABLE
-from ipc.text.safe_text import safe_line
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.host.text.safe_text import safe_line
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.decode import MAX_VALUES, decode_server_pod
+from ipc.k8s.api.defaults import default_pod
+from ipc.k8s.api.errors import FieldError, FieldErrors
+from ipc.k8s.api.support.cluster import is_of_cluster
+from ipc.k8s.api.support.findings import unsupported_fields
+from ipc.k8s.api.support.table import Support
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.k8s.api.validation.pods.pod import validate_pod
+from ipc.link.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
 from workers.cluster.pods.known_pod import KnownMeta, KnownPod
 
 _REFUSED: Final = frozenset({Support.REFUSED})

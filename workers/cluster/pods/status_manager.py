@@ -16,12 +16,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.nulls import without_nulls
-from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
-from ipc.messages.api_server import PodChanged
-from ipc.patching.strategic_diff import two_way_patch
-from ipc.patching.strategic_schema import StructSchema
-from ipc.text.json_types import JsonObject, JsonValue
+from ipc.host.text.json_types import JsonObject, JsonValue
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, PodStatus
+from ipc.k8s.patching.strategic_diff import two_way_patch
+from ipc.k8s.patching.strategic_schema import StructSchema
+from ipc.link.messages.api_server import PodChanged
+from workers.cluster.node.nulls import without_nulls
 from workers.cluster.pods.container_transitions import forbidden_transition
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.wanted_status import plain_status, wanted_status

@@ -8,10 +8,10 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from ipc.eventloop.burst import BurstGate
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.text.json_types import UNDECODABLE
+from ipc.host.text.json_types import UNDECODABLE
+from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.tasks import BackgroundTasks
 from workers.cluster.pods.known_pod import KnownPod, answered_pod
 from workers.cluster.pods.status_manager import Action, DeletePodFinally, PatchStatus, StatusManager
 from workers.kubeclient.errors import ApiError, ClusterError, Unreachable, check_name

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
-from ipc.text.json_types import JsonObject, JsonValue
+from ipc.host.text.json_types import JsonObject, JsonValue
+from ipc.k8s.api.v1.status import TERMINAL_PHASES, PodStatus
 
 OWNED_CONDITIONS: Final = frozenset(
     {

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.volume import Volume
+from ipc.k8s.api.v1.volume import Volume
 from workers.sync.pod_snapshot import PodSnapshot
 
 INITIAL_PAUSE_S: Final = 0.5

@@ -23,12 +23,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import is_api_pod
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import HostPathVolumeSource, Volume
-from ipc.podobjects.config_objects import ObjectKind
-from ipc.podobjects.pod_claims import PodClaim, claim_name
-from ipc.podresources.user_namespaces import has_own_ids
+from ipc.k8s.api.annotations import is_api_pod
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, Volume
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.k8s.podobjects.pod_claims import PodClaim, claim_name
+from ipc.k8s.podresources.user_namespaces import has_own_ids
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, UnmadeVolume, VolumeError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, VolumeInfo

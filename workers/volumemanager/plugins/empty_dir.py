@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.api.default_resources import aggregate_limits
-from ipc.api.quantity import QuantityError, parse_quantity
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import MEMORY_MEDIUM, EmptyDirVolumeSource, Volume
+from ipc.k8s.api.default_resources import aggregate_limits
+from ipc.k8s.api.quantity import QuantityError, parse_quantity
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import MEMORY_MEDIUM, EmptyDirVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun

@@ -14,10 +14,10 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ipc.api.annotations import is_api_pod
-from ipc.api.v1.volume import Volume
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.pod_claims import ephemeral_claim_name
+from ipc.k8s.api.annotations import is_api_pod
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.podobjects.pod_claims import ephemeral_claim_name
+from ipc.link.messages.sync_error import SyncError
 from workers.fs.directories import is_name, made_below, private_root
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ipc.api.v1.volume import HostPathVolumeSource, Volume
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun

@@ -7,7 +7,7 @@ wait, and here there is nothing to make ready.
 
 from __future__ import annotations
 
-from ipc.api.v1.volume import Volume
+from ipc.k8s.api.v1.volume import Volume
 from workers.kubecontainer.image_reference import image_reference_problem, parse_image_reference
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.sync.pod_snapshot import PodSnapshot

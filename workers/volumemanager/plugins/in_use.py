@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import is_made_from
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.hashing import is_made_from
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 
 
 def is_in_use(pod: Pod, volume: str, view: RuntimePodStatus) -> bool:

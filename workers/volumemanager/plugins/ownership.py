@@ -16,11 +16,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.tasks import with_progress
 from ipc.host.private_directories import make_private
 from ipc.host.regular_files import read_regular_file, write_regular_file
-from ipc.messages import event_reasons
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.eventloop.tasks import with_progress
+from ipc.link.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.sync.run import SyncRun
 from workers.userns.steps.group import give_to_group

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.defaults import DEFAULT_FILE_MODE
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.projected import (
+from ipc.k8s.api.defaults import DEFAULT_FILE_MODE
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.projected import (
     ClusterTrustBundleProjection,
     ConfigMapProjection,
     ConfigMapVolumeSource,
@@ -30,10 +30,10 @@ from ipc.api.v1.projected import (
     ServiceAccountTokenProjection,
     VolumeProjection,
 )
-from ipc.api.v1.volume import Volume
-from ipc.podobjects.cluster_values import token_wish
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.podobjects.cluster_values import token_wish
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podresources.node_resources import NodeResources
 from workers.env.downward import field_value, resource_value
 from workers.fs.directories import MAX_NAME_BYTES
 from workers.kubecontainer.config_error import ConfigError

@@ -17,13 +17,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.container import Container, VolumeMount
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import Volume
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
-from ipc.messages import event_reasons
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.container import Container, VolumeMount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+from ipc.link.messages import event_reasons
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun

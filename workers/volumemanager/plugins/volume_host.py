@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.podresources.node_resources import NodeResources
 from workers.userns.unshare import DEFAULT, Unshare
 from workers.volumemanager.plugins.back_off import MountBackOff
 

@@ -8,7 +8,7 @@ import pwd
 
 import click
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.options import agent, agent_options, document_option
 from supervisor.cli.printers.tables import TablePrinter
 

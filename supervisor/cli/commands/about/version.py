@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ipc.text.json_types import JsonObject
+from ipc.host.text.json_types import JsonObject
 from supervisor.cli.options import agent, agent_options, chosen_socket, document_option
 from supervisor.cli.printers.staleness import skew_words
 from supervisor.cli.printers.tables import printable

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import click
 import msgspec
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.changing.applying import apply_manifests
 from supervisor.cli.changing.changes import (
     CLIENT,

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from ipc.resources import registry
+from ipc.k8s.resources import registry
 from supervisor.cli.changing.changes import (
     ChangeReport,
     Choice,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.configuration import config_option, config_words, load_configuration
 from supervisor.cli.options import Failure, duration_s
 
 if TYPE_CHECKING:
-    from ipc.kubeconfig.bootstrap_token import BootstrapToken
-    from ipc.kubeconfig.types import ClusterAccess
+    from ipc.k8s.kubeconfig.types import ClusterAccess
+    from supervisor.client.bootstrap_token import BootstrapToken
     from supervisor.config.settings import Settings
 
 CA_FILE: Final = "ca.crt"
@@ -103,7 +103,7 @@ def _own_address(access: ClusterAccess) -> str:
 
 
 def _token(token: str, file: Path | None) -> BootstrapToken:
-    from ipc.kubeconfig.bootstrap_token import parse_token
+    from supervisor.client.bootstrap_token import parse_token
 
     if bool(token) == (file is not None):
         raise click.UsageError("one of --token and --token-file is needed")
@@ -114,7 +114,7 @@ def _token(token: str, file: Path | None) -> BootstrapToken:
 
 
 def _pins(pins: tuple[str, ...], unpinned: bool) -> tuple[str, ...]:
-    from ipc.kubeconfig.authority_pin import PinError, parse_pin
+    from supervisor.client.authority_pin import PinError, parse_pin
 
     if bool(pins) == unpinned:
         raise click.UsageError(
@@ -129,8 +129,8 @@ def _pins(pins: tuple[str, ...], unpinned: bool) -> tuple[str, ...]:
 def _until(timeout_s: float, find: Callable[[], ClusterAccess]) -> ClusterAccess:
     """Ask again while the cluster does not answer or has not signed yet. Raises Failure."""
     from ipc.host.clock import monotonic
-    from ipc.kubeconfig.discovery import DiscoveryError
     from supervisor.client.cluster import ClusterUnreachable
+    from supervisor.client.discovery import DiscoveryError
 
     ends_at = monotonic() + timeout_s
     while True:
@@ -145,10 +145,10 @@ def _until(timeout_s: float, find: Callable[[], ClusterAccess]) -> ClusterAccess
 def _discovered(server: str, token: BootstrapToken, pins: tuple[str, ...]) -> ClusterAccess:
     """Server and authorities of the published kubeconfig: read without trust, believed by the token's signature and
     the pin, and read once more from a server that these authorities vouch for."""
-    from ipc.kubeconfig.authority_pin import PinError, check_pinned
-    from ipc.kubeconfig.decode import decode_published_cluster
-    from ipc.kubeconfig.discovery import DiscoveryError
-    from ipc.kubeconfig.types import ClusterAccess, KubeconfigError
+    from ipc.k8s.kubeconfig.decode import decode_published_cluster
+    from ipc.k8s.kubeconfig.types import ClusterAccess, KubeconfigError
+    from supervisor.client.authority_pin import PinError, check_pinned
+    from supervisor.client.discovery import DiscoveryError
 
     url = f"https://{server}"
     first = _published(ClusterAccess(server=url, insecure_skip_tls_verify=True), token)
@@ -166,8 +166,8 @@ def _discovered(server: str, token: BootstrapToken, pins: tuple[str, ...]) -> Cl
 
 
 def _published(access: ClusterAccess, token: BootstrapToken) -> bytes:
-    from ipc.kubeconfig.discovery import CLUSTER_INFO_PATH, DiscoveryError, signed_kubeconfig
     from supervisor.client.cluster import ask
+    from supervisor.client.discovery import CLUSTER_INFO_PATH, DiscoveryError, signed_kubeconfig
 
     answer = ask(access, "GET", CLUSTER_INFO_PATH)
     if answer.status != 200:
@@ -180,7 +180,7 @@ def _check_name(access: ClusterAccess, token: BootstrapToken, name: str) -> None
     are not asked for more. Raises Failure."""
     import msgspec
 
-    from ipc.kubeconfig.types import Credentials
+    from ipc.k8s.kubeconfig.types import Credentials
     from supervisor.client.cluster import ClusterUnreachable, ask
 
     user = msgspec.structs.replace(access, credentials=Credentials(token=token.text))
@@ -206,7 +206,7 @@ def _write(access: ClusterAccess, token: BootstrapToken, settings: Settings) -> 
     """Kubeconfig and authorities, readable for nobody else. Raises Failure."""
     from ipc.host.atomic_file import write_atomically
     from ipc.host.private_directories import make_private
-    from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
+    from ipc.k8s.kubeconfig.encode import encode_bootstrap_kubeconfig
     from supervisor.config.resolution.node_files import BOOTSTRAP_KUBECONFIG, PKI_DIR
 
     stated = settings.cluster.bootstrap_kubeconfig

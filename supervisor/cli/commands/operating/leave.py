@@ -14,8 +14,8 @@ from supervisor.cli.configuration import config_file, config_option, config_word
 from supervisor.cli.options import FOREVER_S, Failure, agent, agent_options, duration_s
 
 if TYPE_CHECKING:
-    from ipc.kubeconfig.types import ClusterAccess
-    from ipc.wire.cluster_settings import ClusterSettings
+    from ipc.k8s.kubeconfig.types import ClusterAccess
+    from ipc.link.wire.cluster_settings import ClusterSettings
     from supervisor.client.http import AgentClient
 
 
@@ -82,9 +82,9 @@ def _check_name(client: AgentClient, name: str) -> None:
 
 
 def _access(kubeconfig: Path) -> ClusterAccess:
-    from ipc.kubeconfig.client_tls import read_file
-    from ipc.kubeconfig.decode import decode_kubeconfig
-    from ipc.kubeconfig.types import KubeconfigError
+    from ipc.k8s.kubeconfig.client_tls import read_file
+    from ipc.k8s.kubeconfig.decode import decode_kubeconfig
+    from ipc.k8s.kubeconfig.types import KubeconfigError
 
     try:
         return decode_kubeconfig(read_file(str(kubeconfig)), str(kubeconfig.parent))
@@ -110,7 +110,7 @@ def _asked(access: ClusterAccess, method: str, path: str, body: bytes | None = N
 
 def _identity_files(cluster: ClusterSettings) -> tuple[Path, ...]:
     """Kubeconfigs of the node and certificates that the cluster has signed for it."""
-    from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
+    from ipc.k8s.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
 
     pki = Path(cluster.pki_dir)
     kubeconfigs = [Path(each) for each in (cluster.kubeconfig, cluster.bootstrap_kubeconfig) if each]

@@ -11,7 +11,7 @@ from supervisor.agent_command import ALLOW_ROOT, RunOptions, run_with
 from supervisor.cli.configuration import config_option
 
 if TYPE_CHECKING:
-    from ipc.wire.boot import LoadWorkerMain
+    from ipc.link.wire.boot import LoadWorkerMain
 
 
 @click.command()

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import click
 
 from ipc.host.clock import wall
-from ipc.text.human import human_duration
-from ipc.text.json_types import Json
+from ipc.host.text.human import human_duration
+from ipc.host.text.json_types import Json
 from supervisor.cli.configuration import config_words
 from supervisor.cli.options import agent, agent_options, chosen_socket, document_option
 from supervisor.cli.printers.staleness import skew_words

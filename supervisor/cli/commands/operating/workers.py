@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from ipc.host import clock
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.options import Failure, agent, agent_options, duration_s
 from supervisor.client.http import AgentClient
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from ipc.resources.registry import RESOURCES
-from ipc.resources.resource import Resource
+from ipc.k8s.resources.registry import RESOURCES
+from ipc.k8s.resources.resource import Resource
 from supervisor.cli.options import agent_options
 from supervisor.cli.printers.tables import TablePrinter
 

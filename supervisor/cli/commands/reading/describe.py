@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from ipc.host import clock
-from ipc.resources import registry
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources import registry
 from supervisor.cli.arguments import Selection, select
 from supervisor.cli.describe.config_objects import (
     describe_config_object,

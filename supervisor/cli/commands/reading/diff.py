@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.changing.changes import read_object, stated_namespace_option
 from supervisor.cli.manifests import Manifest, Target, manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.messages import EXIT_TROUBLE, file_words

@@ -10,8 +10,8 @@ import click
 
 from ipc.host import clock
 from ipc.host.clock import rfc3339
-from ipc.resources.registry import EVENTS
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.registry import EVENTS
 from supervisor.cli.arguments import select
 from supervisor.cli.options import (
     Failure,

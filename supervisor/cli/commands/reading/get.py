@@ -10,9 +10,9 @@ from typing import Final
 import click
 import msgspec
 
-from ipc.resources.registry import CONFIG_MAPS, PODS, SECRETS, WORKERS
-from ipc.resources.resource import CORE, Resource
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.registry import CONFIG_MAPS, PODS, SECRETS, WORKERS
+from ipc.k8s.resources.resource import CORE, Resource
 from supervisor.cli.arguments import Selection, are_several_kinds, select
 from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import (

@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
 from supervisor.cli.options import (
     CommandOptions,
     Failure,

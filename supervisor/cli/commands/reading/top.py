@@ -10,8 +10,8 @@ from typing import Final
 import click
 
 from ipc.host import clock
-from ipc.resources import registry
-from ipc.text.json_types import Json, JsonObject
+from ipc.host.text.json_types import Json, JsonObject
+from ipc.k8s.resources import registry
 from supervisor.cli.options import (
     Failure,
     agent,

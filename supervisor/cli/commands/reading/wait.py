@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from ipc.host import clock
-from ipc.resources.registry import PODS, find_resource, in_category
-from ipc.text.json_types import Json
+from ipc.host.text.json_types import Json
+from ipc.k8s.resources.registry import PODS, find_resource, in_category
 from supervisor.cli.arguments import Selection, select
 from supervisor.cli.manifests import files_option
 from supervisor.cli.options import (

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.messages.api_server import ObjectChanged, ObjectSummary
-from ipc.podobjects.config_objects import ObjectKind
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.link.messages.api_server import ObjectChanged, ObjectSummary
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.support.api_server import Master
 from tests.support.cli import Outcome, rootlet

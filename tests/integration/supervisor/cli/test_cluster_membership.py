@@ -16,9 +16,9 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from ipc.kubeconfig.bootstrap_token import detached_signature, parse_token
-from ipc.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
 from supervisor.cli.commands.operating import join as join_module
+from supervisor.client.bootstrap_token import detached_signature, parse_token
 from tests.support.api_server import Master, api_server, listen_at
 from tests.support.cli import Outcome, run_here
 from tests.support.servers.kube_api.authority import Authority

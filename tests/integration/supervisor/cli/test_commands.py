@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.messages.api_server import ApplyManifests, DeletePod, Reply, StopAgent
+from ipc.link.messages.api_server import ApplyManifests, DeletePod, Reply, StopAgent
 from supervisor.version import VERSION
 from tests.support.api_server import (
     Master,

@@ -8,10 +8,18 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import monotonic, rfc3339
-from ipc.messages.api_server import DeleteObject, DeletePod, ObjectChanged, ObjectGone, ObjectSummary, ReadObject, Reply
-from ipc.podobjects.config_objects import ObjectKind
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.link.messages.api_server import (
+    DeleteObject,
+    DeletePod,
+    ObjectChanged,
+    ObjectGone,
+    ObjectSummary,
+    ReadObject,
+    Reply,
+)
 from supervisor.cli.describe.config_objects import describe_config_object
 from tests.support.api_server import STARTED, Master, eventually, pod_changed, watching
 from tests.support.cli import rootlet, run_here

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from ipc.host.clock import rfc3339, wall
-from ipc.messages.api_server import WorkerInfo
+from ipc.link.messages.api_server import WorkerInfo
 from tests.support.api_server import (
     DEADLINE_S,
     Master,

@@ -19,7 +19,7 @@ import pytest
 from tests.support.api_server import DEADLINE_S, Master, pod_changed
 from tests.support.cli import ROOT
 
-ENTRY: Final = "ipc.process.entry"
+ENTRY: Final = "ipc.host.process.entry"
 CONSOLE_SCRIPT: Final = f"import sys\nfrom {ENTRY} import main\nsys.exit(main())"
 """As installers make it of the entry point."""
 TRIES: Final = 20

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ipc.messages.api_server import ApplyManifests, DeletePod, Reply
+from ipc.link.messages.api_server import ApplyManifests, DeletePod, Reply
 from supervisor.cli.commands.operating.load_test import ProgressBar
 from supervisor.client.http import WatchEvent
 from supervisor.load_test.generate import BATCH_PODS, NAMESPACE, RUN_LABEL, Load, batches

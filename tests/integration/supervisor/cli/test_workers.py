@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.messages.api_server import FeedSynced, Reply, RestartWorker, WorkerInfo
+from ipc.link.messages.api_server import FeedSynced, Reply, RestartWorker, WorkerInfo
 from tests.support.api_server import Master, agent_changed, eventually
 from tests.support.cli import rootlet, run_here
 

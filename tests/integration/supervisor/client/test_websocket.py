@@ -22,7 +22,7 @@ from wsproto.events import (
     TextMessage,
 )
 
-from ipc.wire.stream_channels import MAX_MESSAGE_BYTES, V5, ChannelSocket, Message
+from ipc.link.wire.stream_channels import MAX_MESSAGE_BYTES, V5, ChannelSocket, Message
 from supervisor.client.errors import AgentUnreachable, ConnectionLost, RequestFailed
 from supervisor.client.websocket import StreamClient
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.event import Event
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventType
+from ipc.k8s.api.v1.event import Event
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventType
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import RETRY_S, EventWriter
 from supervisor.record.recorder import EventRecorder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages.event_reasons import EventReason
+from ipc.link.messages.event_reasons import EventReason
 from supervisor.record.node_events import BOOT_ID, NodeEvents
 
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, SystemClock
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE, DesiredObject, DesiredPod

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.messages.api_server import Reply
+from ipc.link.messages.api_server import Reply
 from supervisor.config.settings import Settings
 from supervisor.protocol.manifests import ManifestPod
 from supervisor.sources.manager import MAX_PATCH_TRIES, SourceManager

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import monotonic
+from ipc.link.eventloop.backoff import Backoff
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory, watch
 from supervisor.sources.directory import ManifestReader, list_manifests

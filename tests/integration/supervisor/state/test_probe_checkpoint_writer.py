@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
 from supervisor.state.probe_checkpoint import WRITE_PERIOD_S, ProbeCheckpoint, load
 from tests.fakes.clock import HandClock
 

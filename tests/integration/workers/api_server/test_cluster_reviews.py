@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from ipc.host.clock import Instant, SystemClock
-from ipc.wire.server_settings import ServerSettings
+from ipc.link.wire.server_settings import ServerSettings
 from tests.support.servers.kube_api.requests import User
 from tests.support.servers.kube_api.server import KubeApiServer
 from workers.api_server.access.filter import AccessFilter

@@ -19,9 +19,9 @@ import msgspec
 import pytest
 import uvloop
 
-from ipc.messages.api_server import PodChanged
-from ipc.messages.base import Shutdown
-from ipc.wire.stream_channels import (
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.base import Shutdown
+from ipc.link.wire.stream_channels import (
     MAX_MESSAGE_BYTES,
     V4,
     V5,

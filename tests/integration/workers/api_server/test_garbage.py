@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from ipc.host.clock import wall
-from ipc.kubecontainer.image_gc import ImageReport, Stays
-from ipc.messages.api_server import CollectGarbage, Reply
-from ipc.messages.garbage_report import DeadContainer, GarbageReport
+from ipc.k8s.kubecontainer.image_gc import ImageReport, Stays
+from ipc.link.messages.api_server import CollectGarbage, Reply
+from supervisor.protocol.garbage_report import DeadContainer, GarbageReport
 from tests.support.api_server import Master
 from tests.support.cli import rootlet
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from ipc.wire.server_settings import Port, ServerSettings
+from ipc.link.wire.server_settings import Port, ServerSettings
 from tests.support.api_server import DEADLINE_S, Master, api_server, container_status, pod_changed, status_of
 from tests.support.podman_streams import PodmanEnd
 from tests.support.source_master import SourceMaster, real_sources

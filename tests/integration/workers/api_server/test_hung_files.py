@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 
 from ipc.host.clock import Instant, SystemClock
-from ipc.kubeconfig.types import ClusterAccess, Credentials
-from ipc.wire.server_settings import ServerSettings
+from ipc.k8s.kubeconfig.types import ClusterAccess, Credentials
+from ipc.link.wire.server_settings import ServerSettings
 from tests.support.hung_file_system import hung, is_there
 from workers.api_server.access.certificates import Certificates, NoCertificate
 from workers.api_server.access.filter import TokenFile

@@ -13,8 +13,8 @@ from typing import Final
 import uvloop
 
 from ipc.host.clock import monotonic
-from ipc.messages.api_server import PodChanged
-from ipc.wire.boot import EXIT_IDLE
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.wire.boot import EXIT_IDLE
 from tests.support.api_server import DEADLINE_S, Master, api_server, listen_at, pod_changed, watching
 from tests.support.raw_libpod import UnixConnection
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.k8s.kubecontainer.pod_status import SandboxState, SandboxStatus
 from tests.e2e.terminal import SIZE, terminal
 from tests.integration.workers.api_server.test_exec_streams import echo, web
 from tests.integration.workers.api_server.test_port_forward import LocalDialer, PodEnd, listening, received, send

@@ -13,13 +13,13 @@ import aiohttp
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements
 from ipc.host.clock import monotonic, rfc3339_micro
-from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
-from ipc.messages.api_server import PostManifests, ReadConfiguration, ReadProfile, Reply
-from ipc.podresources.allocation import PodResourceInfo
-from ipc.wire.server_settings import ServerSettings
-from ipc.wire.stream_channels import decode_status
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.k8s.podresources.allocation import PodResourceInfo
+from ipc.link.messages.api_server import PostManifests, ReadConfiguration, ReadProfile, Reply
+from ipc.link.wire.server_settings import ServerSettings
+from ipc.link.wire.stream_channels import decode_status
 from tests.kubelet_tables.runner import SHARED
 from tests.support.api_server import (
     DEADLINE_S,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipc.log.verbosity import Verbosity
-from ipc.messages.api_server import Reply, SetLogLevel
+from ipc.host.log.verbosity import Verbosity
+from ipc.link.messages.api_server import Reply, SetLogLevel
 from tests.support.api_server import Master
 from tests.support.cli import rootlet
 

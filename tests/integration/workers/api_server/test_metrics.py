@@ -10,12 +10,12 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from ipc.api.decode import decode_pod
 from ipc.host.clock import monotonic
-from ipc.kubecontainer.probe_results import ProbeType
-from ipc.messages.api_server import PodChanged, WorkerInfo
-from ipc.metrics import kubelet, rootlet
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.decode import decode_pod
+from ipc.k8s.kubecontainer.probe_results import ProbeType
+from ipc.link.messages.api_server import PodChanged, WorkerInfo
+from ipc.link.metrics import kubelet, rootlet
+from ipc.link.shm.metric_cells import METERS
 from tests.support.api_server import SLOT, STARTED, Master, agent_changed, pod_changed
 from workers.statsapi.values import (
     ContainerSample,

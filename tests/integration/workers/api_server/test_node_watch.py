@@ -7,9 +7,9 @@ import asyncio
 import msgspec
 import pytest
 
-from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import SystemClock
-from ipc.nodestatus.node import Node, NodeCondition, NodeStatus
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.nodestatus.node import Node, NodeCondition, NodeStatus
 from tests.support.api_server import Master, Watch, agent_changed, watching
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
 from workers.statsapi.values import NodeSample, Snapshot, encode_snapshot

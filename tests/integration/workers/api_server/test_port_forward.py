@@ -14,10 +14,10 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
-from ipc.messages.api_server import PodChanged
-from ipc.messages.base import Shutdown
-from ipc.wire.stream_channels import V4, V5, Message, PortChannel
+from ipc.k8s.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.link.messages.api_server import PodChanged
+from ipc.link.messages.base import Shutdown
+from ipc.link.wire.stream_channels import V4, V5, Message, PortChannel
 from tests.support.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
 from tests.support.open_files import open_files, open_files_before
 from tests.support.stream_client import StreamClient

@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from ipc.wire.server_settings import Port, ServerSettings
+from ipc.link.wire.server_settings import Port, ServerSettings
 from tests.support.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
 from tests.support.certificates import Authority, client_context
 from workers.api_server.core import connection_guard, port_listener

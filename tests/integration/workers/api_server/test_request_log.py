@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from ipc.log.entry import entry_of
-from ipc.log.formats import as_text
+from ipc.host.log.entry import entry_of
+from ipc.host.log.formats import as_text
 from tests.support.api_server import Master, eventually, pod_changed
 from workers.api_server.core.request_keys import USER
 from workers.api_server.http_log import HTTP_LOG, RequestLog

@@ -15,10 +15,10 @@ import pytest
 import uvloop
 
 from ipc.host.clock import monotonic
-from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
-from ipc.messages.api_server import ApplyManifests, DeletePod, EventGone, FeedSynced, Reply, StopAgent, WorkerInfo
-from ipc.messages.base import Shutdown
-from ipc.messages.wait_reasons import HELD_UP_CONDITION
+from ipc.k8s.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.link.messages.api_server import ApplyManifests, DeletePod, EventGone, FeedSynced, Reply, StopAgent, WorkerInfo
+from ipc.link.messages.base import Shutdown
+from ipc.link.messages.wait_reasons import HELD_UP_CONDITION
 from tests.support.api_server import (
     DEADLINE_S,
     SLOT,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from ipc.host.clock import Instant, wall
-from ipc.kubeconfig.types import SERVING_CERTIFICATE
-from ipc.wire.server_settings import ServerSettings
+from ipc.k8s.kubeconfig.types import SERVING_CERTIFICATE
+from ipc.link.wire.server_settings import ServerSettings
 from tests.support.certificates import Authority
 from workers.api_server.access.certificates import CHECK_PERIOD_S, Certificates
 

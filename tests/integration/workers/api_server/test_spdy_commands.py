@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 import pytest
 
-from ipc.messages.base import Shutdown
-from ipc.wire.stream_channels import StreamStatus, decode_status
+from ipc.link.messages.base import Shutdown
+from ipc.link.wire.stream_channels import StreamStatus, decode_status
 from tests.integration.workers.api_server.test_exec_streams import (
     BOUND_BYTES,
     EXEC,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from ipc.messages.base import Shutdown
+from ipc.link.messages.base import Shutdown
 from tests.integration.workers.api_server.test_port_forward import (
     LARGE_BYTES,
     MANY,

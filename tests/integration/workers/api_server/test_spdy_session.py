@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from ipc.wire.stream_channels import Message
+from ipc.link.wire.stream_channels import Message
 from tests.support.api_server import DEADLINE_S
 from workers.api_server.core.spdy_session import INBOX_BYTES, ITEM_BYTES, Inbox, Route, SpdySession, StreamReset
 from workers.api_server.streams.port_pairs import Permits, PortPair, PortPairs

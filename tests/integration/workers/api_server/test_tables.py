@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipc.resources import registry
+from ipc.k8s.resources import registry
 from tests.support.api_server import DEADLINE_S, Master, event_changed, pod_changed
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.shm.trace import TRACER, TraceBuffer
+from ipc.link.shm.trace import TRACER, TraceBuffer
 from tests.support.api_server import SLOT, Master, api_server, pod_changed, watching
 
 TRACE = "/rootlet/v1/trace"

@@ -14,12 +14,12 @@ from typing import Final
 import pytest
 from cryptography import x509
 
-from ipc.eventloop.backoff import Backoff
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
-from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
-from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
-from ipc.wire.cluster_settings import ClusterSettings
+from ipc.k8s.kubeconfig.encode import encode_bootstrap_kubeconfig
+from ipc.k8s.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
+from ipc.link.eventloop.backoff import Backoff
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.wire.cluster_settings import ClusterSettings
 from tests.support.api_server import eventually
 from tests.support.servers.kube_api.server import KubeApiServer
 from workers.certificates import identity as identity_module

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.pod import Pod
-from ipc.eventloop.burst import BurstGate
 from ipc.host.clock import SystemClock
-from ipc.messages.base import EventReport
-from ipc.messages.cluster import PodsListed
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.eventloop.burst import BurstGate
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.cluster import PodsListed
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.objects.merge import PodConfig

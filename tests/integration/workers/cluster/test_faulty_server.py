@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
 from tests.integration.workers.cluster.model_node import Node
 from tests.support.servers.kube_api.failures import JsonObject
 from tests.support.servers.kube_api.lies import LIES

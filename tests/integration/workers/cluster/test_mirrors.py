@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.api.annotations import CONFIG_HASH
-from ipc.api.v1.status import PodStatus
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
-from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.messages.api_server import PodChanged
+from ipc.k8s.api.annotations import CONFIG_HASH
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages.api_server import PodChanged
 from tests.support.manifests import pod
 from tests.support.servers.kube_api.lies import LIES, Liar, Lie, Pace
 from tests.support.servers.kube_api.server import KubeApiServer

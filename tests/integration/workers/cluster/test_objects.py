@@ -11,16 +11,16 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.decode import decode_server_pod
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import HostPathVolumeSource
 from ipc.host.clock import Instant, SystemClock
-from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
-from ipc.podobjects.cluster_values import NO_VALUES, ClusterValues
-from ipc.podobjects.pod_claims import PodClaim
-from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.decode import decode_server_pod
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import HostPathVolumeSource
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.podobjects.cluster_values import NO_VALUES, ClusterValues
+from ipc.k8s.podobjects.pod_claims import PodClaim
+from ipc.link.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.link.wire.credential_provider import CredentialProvider, TokenAttributes
 from tests.support.servers.kube_api.requests import Request
 from tests.support.servers.kube_api.server import KubeApiServer
 from tests.support.servers.kube_api.store import Store

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
 from tests.integration.workers.cluster.model_node import Node
 from tests.support.servers.kube_api.server import KubeApiServer
 from workers.cluster.pods import status_manager

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ipc.eviction.signals import EPHEMERAL_STORAGE, MEMORY, Signal
-from ipc.eviction.thresholds import Threshold, ThresholdValue
 from ipc.host.clock import SystemClock
-from ipc.messages.node_worker import NodeObserved, ObserveNode
+from ipc.k8s.eviction.signals import EPHEMERAL_STORAGE, MEMORY, Signal
+from ipc.k8s.eviction.thresholds import Threshold, ThresholdValue
+from ipc.link.messages.node_worker import NodeObserved, ObserveNode
 from workers.eviction import node_pressure
 from workers.eviction.node_pressure import NodePressure, PressureSettings
 from workers.eviction.node_signals import observe_node

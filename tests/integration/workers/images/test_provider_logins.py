@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.podobjects.registry_login import PullAccount
-from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
+from ipc.k8s.podobjects.registry_login import PullAccount
+from ipc.link.wire.credential_provider import CredentialProvider, TokenAttributes
 from workers.images import provider_logins
 from workers.images.provider_logins import ProviderLogins
 from workers.kubecontainer.image_reference import parse_image_reference

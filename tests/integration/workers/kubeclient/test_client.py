@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ipc.host.clock import Clock, Instant, SystemClock, monotonic
-from ipc.kubeconfig.types import ClusterAccess, Credentials, ExecPlugin
+from ipc.k8s.kubeconfig.types import ClusterAccess, Credentials, ExecPlugin
 from tests.integration.workers.kubeclient.api_servers import (
     OBJECT,
     STREAM,

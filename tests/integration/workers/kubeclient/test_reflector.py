@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from ipc.eventloop.backoff import Backoff
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
-from ipc.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
+from ipc.link.eventloop.backoff import Backoff
+from ipc.link.eventloop.tasks import BackgroundTasks
 from tests.support.api_server import eventually
 from tests.support.servers.kube_api.server import KubeApiServer
 from workers.kubeclient import reflector_state

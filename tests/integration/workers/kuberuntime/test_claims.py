@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from ipc.api.v1.container import VolumeMount
-from ipc.api.v1.volume import PersistentVolumeClaimVolumeSource, Volume
+from ipc.k8s.api.v1.container import VolumeMount
+from ipc.k8s.api.v1.volume import PersistentVolumeClaimVolumeSource, Volume
 from tests.fakes.clock import simulate
 from tests.support.pods import container, pod
 from tests.support.sync import FakeHost

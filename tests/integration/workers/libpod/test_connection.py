@@ -17,7 +17,7 @@ import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.wire.http_answer import TooLargeError
+from ipc.link.wire.http_answer import TooLargeError
 from tests.support.servers.local_servers import Handler, handling
 from workers.libpod.connection import MAX_HEAD_BYTES, Connection, NothingSentError
 from workers.libpod.connection_pool import MAX_KEPT, STARTING_POLL_S, ConnectionPool

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.wire.stream_channels import Channel
+from ipc.link.wire.stream_channels import Channel
 from tests.support.servers.local_servers import answering, handling
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.streams import MAX_ANSWER_BYTES, Piece, PodmanStreams

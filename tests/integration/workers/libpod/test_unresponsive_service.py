@@ -13,10 +13,10 @@ from time import sleep
 
 import pytest
 
-from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import monotonic
-from ipc.libpod import endpoints
-from ipc.shm.breaker_state import BreakerState
+from ipc.host.libpod import endpoints
+from ipc.link.eventloop.backoff import Backoff
+from ipc.link.shm.breaker_state import BreakerState
 from tests.support.libpod_service import OK, failure, service
 from workers.kubecontainer.runtime import ErrorKind
 from workers.libpod import circuit_breaker, health

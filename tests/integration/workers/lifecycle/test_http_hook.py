@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import Container, ContainerPort
-from ipc.api.v1.probe import HTTPGetAction, HTTPHeader, Lifecycle, LifecycleHandler
 from ipc.host.clock import SystemClock
-from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.k8s.api.v1.container import Container, ContainerPort
+from ipc.k8s.api.v1.probe import HTTPGetAction, HTTPHeader, Lifecycle, LifecycleHandler
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from tests.support.pods import IMAGE, UID, pod

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.kubecontainer.log_rotate_policy import LogRotatePolicy
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from tests.support.hung_file_system import hung, is_there
 from tests.support.log_monitor import LogMonitor
 from tests.support.pods import observed, pod, seen

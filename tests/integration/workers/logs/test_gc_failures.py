@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ipc.host.clock import wall
-from ipc.messages.base import EventReport
-from ipc.messages.node_worker import CollectLogs, LogsCollected
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.node_worker import CollectLogs, LogsCollected
 from tests.support.log_directories import LATER_S, NOBODY, UID, log_directory, made
 from tests.support.podman_service import wait_until
 from workers.logs.gc import LogGarbageCollector

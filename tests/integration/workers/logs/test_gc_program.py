@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import SystemClock, wall
-from ipc.messages.node_worker import CollectLogs, Track
+from ipc.link.messages.node_worker import CollectLogs, Track
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from tests.support.log_directories import LATER_S, OTHER, log_directory, look

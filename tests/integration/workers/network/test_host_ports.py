@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.network.ports import PortMapping
+from ipc.k8s.network.ports import PortMapping
 from tests.support.servers.local_servers import unused_port
 from workers.network.host_ports import port_problem
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from ipc.kubecontainer.pod_status import ContainerState, SandboxState
-from ipc.messages.base import PullEnded, PullProgress, Ready
-from ipc.messages.node_worker import CancelPull, Observe, Relisted, RuntimeHealth, StartPull, Track
+from ipc.k8s.kubecontainer.pod_status import ContainerState, SandboxState
+from ipc.link.messages.base import PullEnded, PullProgress, Ready
+from ipc.link.messages.node_worker import CancelPull, Observe, Relisted, RuntimeHealth, StartPull, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import Flavour
 from tests.support.node_worker import SLOT, Host

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
-from ipc.messages.base import EventReport
-from ipc.messages.node_worker import Observe, Relist, Relisted, Track, Untrack
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.node_worker import Observe, Relist, Relisted, Track, Untrack
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import signed_pod
 from tests.support.node_worker import FOREVER, IMAGE, NEVER_S, Host, asked

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from itertools import pairwise
 
-from ipc.kubecontainer.pod_status import ContainerState
-from ipc.messages.base import EventReport
-from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track, Untrack
+from ipc.k8s.kubecontainer.pod_status import ContainerState
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track, Untrack
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import FakeRuntime
 from tests.support.node_worker import FOREVER, GROWN, IMAGE, NEVER_S, Host, Master, asked, gaps_between_relists, to_list

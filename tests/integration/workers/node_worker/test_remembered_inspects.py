@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ipc.host.atomic_file import read_bounded
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.messages.node_worker import Track
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.link.messages.node_worker import Track
 from tests.fakes.clock import simulate
 from tests.support.node_worker import Host, asked
 from workers.containers import inspect_file

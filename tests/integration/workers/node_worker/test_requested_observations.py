@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ipc.kubecontainer.pod_status import SandboxState
-from ipc.messages.node_worker import (
+from ipc.k8s.kubecontainer.pod_status import SandboxState
+from ipc.link.messages.node_worker import (
     EVERY_REQUEST,
     ObservationFailed,
     Observe,

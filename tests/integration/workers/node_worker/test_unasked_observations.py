@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
-from ipc.messages.node_worker import Observe, Relist, Relisted, Track
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.link.messages.node_worker import Observe, Relist, Relisted, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.support.node_worker import NEVER_S, Host, asked, node_worker

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, ServiceSilent, Track
+from ipc.link.messages.node_worker import (
+    ObservationFailed,
+    Observe,
+    Relist,
+    Relisted,
+    RuntimeHealth,
+    ServiceSilent,
+    Track,
+)
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.support.node_worker import GROWN, NEVER_S, Host, asked, gaps_between_relists, to_list

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.messages.node_worker import Relisted, Track
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.messages.node_worker import Relisted, Track
 from tests.fakes.clock import simulated
 from tests.support.node_worker import Host
 from workers.kubecontainer import labels

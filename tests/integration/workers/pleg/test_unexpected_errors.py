@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, Track
+from ipc.link.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, Track
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime
 from tests.support.node_worker import Host, Master

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import SystemClock, monotonic
-from ipc.kubecontainer.pod_status import ContainerState, SandboxState
-from ipc.messages.node_worker import Observe, Relist, Relisted, Track
+from ipc.k8s.kubecontainer.pod_status import ContainerState, SandboxState
+from ipc.link.messages.node_worker import Observe, Relist, Relisted, Track
 from tests.fakes.unreliable_podman import Lie, lying_podman
 from tests.support.node_worker import Master, node_worker
 from workers.libpod.client import CallLimits

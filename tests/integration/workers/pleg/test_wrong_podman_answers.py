@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
-from ipc.messages.node_worker import Observation, ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, Track
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
+from ipc.link.messages.node_worker import (
+    Observation,
+    ObservationFailed,
+    Observe,
+    Relist,
+    Relisted,
+    RuntimeHealth,
+    Track,
+)
+from ipc.link.messages.pod_worker import WorkType
 from tests.fakes.clock import SimClock, simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.support import pods

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import wall
-from ipc.text.lines import MAX_LINE_BYTES
+from ipc.host.text.lines import MAX_LINE_BYTES
 from tests.support.api_server import eventually
 from tests.support.open_files import open_files, open_files_before
 from workers.kubecontainer import labels

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container, ContainerPort
-from ipc.api.v1.probe import HTTPHeader, Probe
+from ipc.k8s.api.v1.container import Container, ContainerPort
+from ipc.k8s.api.v1.probe import HTTPHeader, Probe
 from tests.support.servers.local_servers import (
     LOOPBACK,
     NO_HOSTS,

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from ipc.api.v1.container import Container, ContainerPort
+from ipc.k8s.api.v1.container import Container, ContainerPort
 from tests.support.servers.local_servers import (
     LOOPBACK,
     NO_HOSTS,

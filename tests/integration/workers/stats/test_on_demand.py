@@ -7,18 +7,18 @@ import sys
 
 import pytest
 
-from ipc.shm.statistics import SNAPSHOT_BYTES, SNAPSHOTS, StatisticsBuffer
+from ipc.link.shm.statistics import SNAPSHOT_BYTES, SNAPSHOTS, StatisticsBuffer
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
 IMPORTS = """
 import sys
 import workers.node_worker, workers.pod_worker
-ROOMS = ("workers.stats", "ipc.nodestatus", "workers.nodestatus")
+ROOMS = ("workers.stats", "ipc.k8s.nodestatus", "workers.nodestatus")
 print(*sorted(name for name in sys.modules if name.startswith(ROOMS)))
 """
 LIGHT = {"workers.stats", "workers.stats.housekeeping", "workers.stats.targets"}
-OF_MESSAGES = {"ipc.nodestatus", "ipc.nodestatus.node"}
+OF_MESSAGES = {"ipc.k8s.nodestatus", "ipc.k8s.nodestatus.node"}
 """The Node, as the master tells it to the API server and a cluster: its shape is in every process before the fork."""
 
 

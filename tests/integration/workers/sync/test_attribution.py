@@ -12,7 +12,7 @@ from contextvars import Context
 import pytest
 import uvloop
 
-from ipc.shm.board import Board, pod_digest
+from ipc.link.shm.board import Board, pod_digest
 from workers.sync.attribution import _Attributed, attribute_tasks, on_behalf_of
 
 SLOT = 1

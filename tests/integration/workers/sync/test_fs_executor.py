@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.container import VolumeMount
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import HostPathVolumeSource, Volume
+from ipc.k8s.api.v1.container import VolumeMount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, Volume
 from tests.support.hung_file_system import hung, is_there
 from tests.support.pods import container, pod
 from tests.support.sync import FakeHost

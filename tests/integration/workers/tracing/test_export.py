@@ -15,8 +15,8 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ipc.host.clock import SystemClock, wall
-from ipc.shm.trace import TraceBuffer, Tracer
-from ipc.wire.boot import TracingSettings
+from ipc.link.shm.trace import TraceBuffer, Tracer
+from ipc.link.wire.boot import TracingSettings
 from workers.tracing import export
 from workers.tracing.export import export_to, export_traces
 from workers.tracing.otlp import OtlpSender

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.container import VolumeMount
-from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podobjects.pod_claims import PodClaim
+from ipc.k8s.api.v1.container import VolumeMount
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podobjects.pod_claims import PodClaim
 from tests.fakes.clock import simulate
 from tests.support.pods import container, pod
 from tests.support.sync import FakeHost

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.patching.strategic_merge import strategic_merge
-from ipc.patching.strategic_schema import FieldPatch
-from ipc.patching.values import PatchError, parse_json
+from ipc.k8s.patching.strategic_merge import strategic_merge
+from ipc.k8s.patching.strategic_schema import FieldPatch
+from ipc.k8s.patching.values import PatchError, parse_json
 from supervisor.patching.json_merge import json_merge
 from supervisor.patching.json_patch import json_patch
 from tests.support.servers.kube_api.failures import JsonObject, Refusal, bad_request, invalid, unknown_patch

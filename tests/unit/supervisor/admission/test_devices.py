@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ipc.api.decode import decode_pod
-from ipc.api.v1.pod import Pod
-from ipc.podresources.devices import Device, Devices
+from ipc.k8s.api.decode import decode_pod
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.devices import Device, Devices
 from supervisor.admission.devices import DeviceError, allocate
 
 GPU = "example.com/gpu"

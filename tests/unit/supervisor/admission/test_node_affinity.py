@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import Taint
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import Taint
+from ipc.k8s.podresources.node_resources import NodeResources
 from supervisor.admission import node_labels as labels_of_node
 from supervisor.admission.node_labels import node_labels
 from supervisor.admission.node_usage import NodeUsage

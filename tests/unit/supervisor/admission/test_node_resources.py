@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.quantity import parse_quantity
-from ipc.podresources.node_resources import PodCgroups
-from ipc.podresources.pod_requests import amount
+from ipc.k8s.api.quantity import parse_quantity
+from ipc.k8s.podresources.node_resources import PodCgroups
+from ipc.k8s.podresources.pod_requests import amount
 from supervisor.admission.node_resources import Machine, node_resources, read_machine
 from supervisor.config.resolution.node_thresholds import node_thresholds, pods_memory
 from supervisor.config.settings import Settings, SettingsError

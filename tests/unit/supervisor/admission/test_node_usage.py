@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.admission.host_ports import HostPort
 from supervisor.admission.node_usage import NodeUsage
 from tests.support.manifests import pod

@@ -15,19 +15,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.defaults import default_pod
-from ipc.api.errors import FieldErrors
-from ipc.api.schema import shape_of, struct_fields
-from ipc.api.support.table import Support
-from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.defaults import default_pod
+from ipc.k8s.api.errors import FieldErrors
+from ipc.k8s.api.schema import shape_of, struct_fields
+from ipc.k8s.api.support.table import Support
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings
 from supervisor.sources.objects.identity import identify
 from supervisor.sources.objects.kinds import decode_item
 from tests.support.manifests import ORIGIN
-from tests.unit.ipc.api.support.test_page import LEAVES, LOUD, covering_rows, pod_with, unaccepted_value
+from tests.unit.ipc.k8s.api.support.test_page import LEAVES, LOUD, covering_rows, pod_with, unaccepted_value
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 SETTINGS = Settings(node_name=ORIGIN.node_name)
@@ -43,7 +43,13 @@ OVERWRITTEN = frozenset(
 NOT_READ_BY_NAME = frozenset({"api_version", "stdin_once"})
 """Validation allows one value of the first; the second is part of what makes a container another one."""
 ACTING = ("workers", "supervisor", "ipc")
-NOT_ACTING = ("ipc/api/v1", "ipc/api/validation", "ipc/api/support", "ipc/api/defaults.py", "supervisor/cli")
+NOT_ACTING = (
+    "ipc/k8s/api/v1",
+    "ipc/k8s/api/validation",
+    "ipc/k8s/api/support",
+    "ipc/k8s/api/defaults.py",
+    "supervisor/cli",
+)
 
 
 def attribute(path: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ipc.api.support.findings import unsupported_fields
-from ipc.api.support.table import Support
-from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.support.findings import unsupported_fields
+from ipc.k8s.api.support.table import Support
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources
 from supervisor.admission import predicates
 from supervisor.admission.host_ports import HostPort, host_ports
 from supervisor.admission.node_usage import NodeUsage

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources, SwapLimits
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources, SwapLimits
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
 from tests.support.manifests import pod

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.wire.boot import WorkerMain
+from ipc.link.wire.boot import WorkerMain
 from supervisor.__main__ import run_command
 from supervisor.agent_command import RunOptions, plain_options
 from supervisor.cli.commands.operating.run import run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.wire.boot import WorkerMain
+from ipc.link.wire.boot import WorkerMain
 from supervisor.agent_command import ROOT
 from supervisor.cli.configuration import EXIT_CONFIG
 from supervisor.cli.main import run_cli

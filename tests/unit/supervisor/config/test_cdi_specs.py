@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipc.podresources.devices import Device, DeviceEdits, DeviceMount
+from ipc.k8s.podresources.devices import Device, DeviceEdits, DeviceMount
 from supervisor.admission.node_devices import capacity_of, device_problems, not_healthy, read_devices
 from supervisor.config import cdi_specs
 from supervisor.config.cdi_specs import read_cdi_specs

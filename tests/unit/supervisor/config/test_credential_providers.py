@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
+from ipc.link.wire.credential_provider import CredentialProvider, TokenAttributes
 from supervisor.config.credential_providers import parse_credential_providers, read_credential_providers
 from supervisor.config.resolution.config_file import parse_settings
 from supervisor.config.resolution.resolved_settings import Host, resolve_settings

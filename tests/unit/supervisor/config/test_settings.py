@@ -12,8 +12,8 @@ import msgspec
 import pytest
 import yaml
 
-from ipc.network.network_settings import NetworkSettings
-from ipc.wire.server_settings import Port
+from ipc.k8s.network.network_settings import NetworkSettings
+from ipc.link.wire.server_settings import Port
 from supervisor.config.resolution.child_settings import worker_settings
 from supervisor.config.resolution.config_file import default_settings, load_settings, parse_settings
 from supervisor.config.resolution.resolved_settings import Host, resolve_settings

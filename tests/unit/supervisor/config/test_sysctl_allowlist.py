@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.config.settings import Settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodPhase, PodStatus
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import PodPhase, PodStatus
+from ipc.link.messages.sync_error import SyncError
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.support.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
 from supervisor.desired.pod_admission import PREEMPTED
 from supervisor.protocol.events import EvictionsRestored
 from tests.support.dialogue import Talk, absent, exited, pod, running

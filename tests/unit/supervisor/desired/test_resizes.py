@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import ContainerStatus, PodCondition
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.pod_worker import SyncAction, SyncResult
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet as metrics
-from ipc.podresources.allocation import allocation_from_pod
-from ipc.podresources.node_resources import NodeResources
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import ContainerStatus, PodCondition
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podresources.allocation import allocation_from_pod
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.pod_worker import SyncAction, SyncResult
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import ResourcesRestored
 from supervisor.protocol.source_updates import PodOperation

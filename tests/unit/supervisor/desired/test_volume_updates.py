@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
-from ipc.messages.cluster import PodValuesStated
-from ipc.messages.node_worker import VolumeDeleted
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.cluster_values import ClusterValues
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
-from ipc.podobjects.pod_claims import PodClaim
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
+from ipc.k8s.podobjects.pod_claims import PodClaim
+from ipc.link.messages.cluster import PodValuesStated
+from ipc.link.messages.node_worker import VolumeDeleted
+from ipc.link.messages.sync_error import SyncError
 from supervisor.desired.volume_updates import ASK_AGAIN_S
 from supervisor.managers.object_delivery import SOURCES_PATIENCE_S
 from supervisor.protocol.commands import NOTHING, RestsOn

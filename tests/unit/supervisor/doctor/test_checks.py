@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.podresources.devices import Device
-from ipc.podresources.node_resources import NodeResources, PodCgroups
+from ipc.k8s.podresources.devices import Device
+from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
 from supervisor.config.settings import Settings
 from supervisor.doctor import host
 from supervisor.doctor.checks import check_host

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
-from ipc.eviction.file_systems import Layout
-from ipc.eviction.signals import Signal
-from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.volume import EmptyDirVolumeSource, Volume
+from ipc.k8s.eviction.file_systems import Layout
+from ipc.k8s.eviction.signals import Signal
+from ipc.k8s.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from supervisor.eviction.ranking import rank
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ipc.eviction.observations import SignalObservation
-from ipc.eviction.signals import NodePressure, Signal
-from ipc.eviction.thresholds import Threshold, ThresholdValue
+from ipc.k8s.eviction.observations import SignalObservation
+from ipc.k8s.eviction.signals import NodePressure, Signal
+from ipc.k8s.eviction.thresholds import Threshold, ThresholdValue
 from supervisor.eviction.rounds import PressureState, next_round
 
 MEMORY = Threshold(signal=Signal.MEMORY_AVAILABLE, value=ThresholdValue(quantity="100"))

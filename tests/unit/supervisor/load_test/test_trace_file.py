@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.shm.trace import Span
+from ipc.link.shm.trace import Span
 from supervisor.load_test.trace_file import OF_NO_POD, as_chrome_trace
 
 MOMENTS = st.integers(0, 30)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodStatus
-from ipc.messages.cluster import PodValuesStated
-from ipc.podobjects.cluster_values import ClusterValues
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.link.messages.cluster import PodValuesStated
 from supervisor.protocol.events import StatusesDue
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.support.dialogue import Talk, pod, running

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.metrics import kubelet, rootlet
-from ipc.shm.metric_cells import METERS
+from ipc.link.metrics import kubelet, rootlet
+from ipc.link.shm.metric_cells import METERS
 from supervisor.pods.parts import KnownPods
 from supervisor.pods.work_queue import WorkQueue
 from tests.support.dialogue import Talk, pod, running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
 from supervisor.protocol.events import EvictionsRestored
 from supervisor.protocol.source_updates import PodOperation
 from tests.support.dialogue import Talk, absent, exited, pod, restless, running

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.messages.node_worker import ObservationFailed
-from ipc.messages.pod_worker import BeginningKept, ContainerBegins, SyncResult
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.messages.node_worker import ObservationFailed
+from ipc.link.messages.pod_worker import BeginningKept, ContainerBegins, SyncResult
+from ipc.link.messages.sync_error import SyncError
 from supervisor.protocol.commands import RestsOn, Send
 from supervisor.protocol.events import BeginningRequest
 from supervisor.protocol.source_updates import PodOperation

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import Instant
-from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
+from ipc.link.messages.sync_error import SyncError
 from supervisor.config.settings import Settings
 from supervisor.loop.requeue import SYNCS_TOGETHER, due_in
 from supervisor.pods.parts import KnownPods

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import rootlet
-from ipc.podresources.node_resources import NodeResources, PodCgroups
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import rootlet
+from ipc.link.shm.metric_cells import METERS
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.pods.lifecycle import MAX_RESTS
 from supervisor.pods.record import head_start

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.container_gc import GcPolicy
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from supervisor.desired import pod_admission
 from supervisor.loop.requeue import BACK_OFF_PERIOD_S
 from supervisor.managers import container_gc

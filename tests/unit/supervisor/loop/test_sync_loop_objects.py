@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.decode import MAX_VALUES
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
-from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
-from ipc.api.v1.pod import Pod
-from ipc.messages.cluster import PodValuesStated
-from ipc.messages.pod_worker import SyncAction, SyncPod, SyncResult
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.cluster_values import ClusterValues, PodToken, TokenWish
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
-from ipc.wire.framing import MAX_FRAME_BYTES
+from ipc.k8s.api.decode import MAX_VALUES
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.env import ConfigMapEnvSource, EnvFromSource
+from ipc.k8s.api.v1.meta import LocalObjectReference, ObjectMeta
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.cluster_values import ClusterValues, PodToken, TokenWish
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
+from ipc.link.messages.cluster import PodValuesStated
+from ipc.link.messages.pod_worker import SyncAction, SyncPod, SyncResult
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.wire.framing import MAX_FRAME_BYTES
 from supervisor.config.settings import ClusterSection
 from supervisor.managers.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.managers.object_store import MAX_POD_BYTES

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.events import ProbeResultsRestored
 from supervisor.protocol.source_updates import PodOperation

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
-from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.config.settings import WorkersSettings
 from supervisor.pods.lifecycle import PodLifecycle
 from supervisor.pods.poison import BACK_OFF, MEMORY_S, POISON_DEATHS, PROBATION_S

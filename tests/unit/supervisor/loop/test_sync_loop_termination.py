@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from ipc.host.clock import rfc3339
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.messages.pod_worker import SyncAction, SyncResult, WorkType
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.link.messages.pod_worker import SyncAction, SyncResult, WorkType
+from ipc.link.messages.sync_error import SyncError
 from supervisor.protocol.source_updates import PodOperation
 from tests.support.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.messages.base import EventReport, PullProgress
-from ipc.messages.event_reasons import EventType
-from ipc.messages.pod_worker import PullFailure, SyncAction, SyncResult
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.base import EventReport, PullProgress
+from ipc.link.messages.event_reasons import EventType
+from ipc.link.messages.pod_worker import PullFailure, SyncAction, SyncResult
+from ipc.link.messages.sync_error import SyncError
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.events import SettingsChanged
 from supervisor.protocol.source_updates import PodOperation

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.kubecontainer.hashing import sandbox_hash
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.messages.pod_worker import SyncAction, SyncResult, WorkType
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.kubecontainer.hashing import sandbox_hash
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.messages.pod_worker import SyncAction, SyncResult, WorkType
+from ipc.link.messages.sync_error import SyncError
 from supervisor.config.settings import ContainerGarbageCollectionSettings
 from supervisor.managers.container_gc import CONTAINER_GC_PERIOD_S
 from supervisor.protocol.commands import RestsOn

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.node_worker import CancelPull, StartPull
-from ipc.messages.pod_worker import AbandonPull, PullImage
+from ipc.link.messages.base import PullEnded, PullProgress
+from ipc.link.messages.node_worker import CancelPull, StartPull
+from ipc.link.messages.pod_worker import AbandonPull, PullImage
 from supervisor.config.settings import Settings
 from supervisor.managers.image_pulls import ADOPTION_S, MAX_PARALLEL, MAX_PULLS, ImagePulls, PullLimits, pull_limits
 from supervisor.processes.worker_pool import NODE_SLOT

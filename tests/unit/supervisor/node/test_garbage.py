@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import ImageVolumeSource, Volume
-from ipc.kubecontainer.image_gc import ImageReport
-from ipc.messages.node_worker import ImagesCollected, LogsCollected
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import ImageVolumeSource, Volume
+from ipc.k8s.kubecontainer.image_gc import ImageReport
+from ipc.link.messages.node_worker import ImagesCollected, LogsCollected
 from supervisor.managers.image_gc import IMAGE_GC_PERIOD_S, NO_NODE_WORKER, NODE_WORKER_DIED, wanted_images
 from supervisor.node.garbage import NOT_YET
 from supervisor.processes.worker_pool import NODE_SLOT

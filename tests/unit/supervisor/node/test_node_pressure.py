@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.eviction.observations import SignalObservation
-from ipc.eviction.signals import Signal
-from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.messages.node_worker import ImagesCollected, NodeObserved
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.eviction.observations import SignalObservation
+from ipc.k8s.eviction.signals import Signal
+from ipc.k8s.eviction.usage import ContainerUsage, DiskUsage, PodUsage
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.link.messages.node_worker import ImagesCollected, NodeObserved
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.managers.image_gc import IMAGE_GC_PERIOD_S
 from supervisor.protocol.events import EvictionsRestored, NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
 from tests.support.dialogue import Talk, absent, exited, pod, running

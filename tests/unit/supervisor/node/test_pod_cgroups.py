@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ipc.podresources.cgroup_config import CgroupConfig
-from ipc.podresources.node_resources import NodeResources, PodCgroups
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
 from supervisor.node.pod_cgroups import PERIOD_S
 from supervisor.processes.worker_pool import NODE_SLOT
 from tests.support.dialogue import Talk, absent, pod, running

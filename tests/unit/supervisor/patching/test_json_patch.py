@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipc.patching.values import PatchError
+from ipc.k8s.patching.values import PatchError
 from supervisor.patching.json_patch import MAX_COPIED_BYTES, MAX_OPERATIONS, json_patch
 from supervisor.patching.patches import JSON_PATCH, MAX_DEPTH, patched
 

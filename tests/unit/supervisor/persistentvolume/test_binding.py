@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.meta import LabelSelector
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.meta import LabelSelector
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from supervisor.persistentvolume.binding import settle
 from supervisor.persistentvolume.shown import provisioned_volume, shown_claim, shown_volume
 from supervisor.persistentvolume.values import Documents

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from supervisor.persistentvolume.binding import settle
 from supervisor.persistentvolume.values import Documents
 from supervisor.state.volume_bindings import Binding, ClaimKey, VolumePhase, claim_key

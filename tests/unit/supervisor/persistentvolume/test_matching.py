@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, ObjectReference
-from ipc.api.v1.persistent_volume import (
+from ipc.k8s.api.v1.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, ObjectReference
+from ipc.k8s.api.v1.persistent_volume import (
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
     PersistentVolumeStatus,
 )
-from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from supervisor.persistentvolume.matching import find_matching_volume, selects, volume_problem
 
 ONCE: Any = ("ReadWriteOnce",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.sync_error import SyncError
 from supervisor.podcontrol.announcer import VIEW_S
 from tests.support.dialogue import PULL, STARTED, WALL, Talk, absent, pod, restless, running
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container, EphemeralContainer
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.k8s.api.v1.container import Container, EphemeralContainer
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import ContainerRestartsRestored
 from supervisor.protocol.refusals import RequestRefused

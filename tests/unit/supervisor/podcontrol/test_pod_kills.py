@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.pod_failure import PodFailure, decode_failure, encode_failure
-from ipc.messages import event_reasons
+from ipc.k8s.kubecontainer.pod_failure import PodFailure, decode_failure, encode_failure
+from ipc.link.messages import event_reasons
 from supervisor.podcontrol.pod_kills import PodKill
 from supervisor.protocol.events import EvictionsRestored
 from tests.support.dialogue import Talk, absent, exited, pod, restless, running

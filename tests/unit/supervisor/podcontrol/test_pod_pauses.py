@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.pod_worker import Freeze, SyncAction, SyncResult
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages.pod_worker import Freeze, SyncAction, SyncResult
+from ipc.link.messages.sync_error import SyncError
 from supervisor.protocol.events import FreezeRequest
 from supervisor.protocol.refusals import RequestRefused
 from tests.support.dialogue import Talk, absent, pod, running

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.node_worker import Observation
-from ipc.shm.board import Board
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.link.messages.node_worker import Observation
+from ipc.link.shm.board import Board
 from supervisor.pods.board_views import resolve
 
 SEEN = RuntimePodStatus(uid="a", name="web", observed_at=5.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.pods.board_rows import NO_ROW
 from supervisor.pods.cache import PodCache
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import EphemeralContainer
 from ipc.host.clock import rfc3339
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.v1.container import EphemeralContainer
+from ipc.k8s.kubecontainer.pod_status import (
     CONTAINER_STATUS_UNKNOWN,
     ContainerState,
     RuntimeContainerStatus,
@@ -17,7 +17,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.remembered_ends import NO_RECORD, with_remembered
+from ipc.k8s.kubecontainer.remembered_ends import NO_RECORD, with_remembered
 from supervisor.pods.ended_containers import REMOVED_AS_IT_RAN, EndedContainers
 from supervisor.pods.parts import KnownPods
 from tests.support.pods import IMAGE, container, observed, pod, seen

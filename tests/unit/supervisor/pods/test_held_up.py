@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.messages.pod_worker import WorkType
-from ipc.messages.wait_reasons import WaitReason
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.messages.wait_reasons import WaitReason
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.next_step import Dispatch, Wait
 from supervisor.pods.parts import PodParts

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
+from ipc.link.messages.sync_error import SyncError
 from supervisor.pods.lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
 
 

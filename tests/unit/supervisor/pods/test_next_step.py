@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.host.clock import Instant
-from ipc.messages.pod_worker import WorkType
-from ipc.messages.wait_reasons import HELD_UP, WORDS, NextStep, WaitReason
+from ipc.link.messages.pod_worker import WorkType
+from ipc.link.messages.wait_reasons import HELD_UP, WORDS, NextStep, WaitReason
 from supervisor.pods.next_step import OF_OBJECTS, Dispatch, Standing, Wait, next_step, shown
 
 DUE = Standing(phase=WorkType.SYNC, is_due=True, is_in_flight=False, is_at_rest=False, has_fresh_view=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
-from ipc.messages.node_worker import EVERY_REQUEST, Observation
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
+from ipc.link.messages.node_worker import EVERY_REQUEST, Observation
 from supervisor.pods.observation_requests import ObservationRequests
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages.zygote import Exited
-from ipc.wire.boot import Role
+from ipc.link.messages.zygote import Exited
+from ipc.link.wire.boot import Role
 from supervisor.processes.podman_service import START_S, PodmanService
 from supervisor.processes.worker_pool import PODMAN_SLOT, ChildSpec, WorkerPool
 

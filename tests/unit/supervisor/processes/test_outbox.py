@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.event import Event
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import PodStatus
-from ipc.messages.api_server import (
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.link.messages.api_server import (
     EventChanged,
     EventGone,
     FeedSynced,
@@ -24,11 +25,10 @@ from ipc.messages.api_server import (
     PodGone,
     Reply,
 )
-from ipc.messages.base import Shutdown
-from ipc.messages.catalogue import ChildCommand
-from ipc.messages.cluster import PodsTaken
-from ipc.messages.node_worker import Observe, Relist
-from ipc.podobjects.config_objects import ObjectKind
+from ipc.link.messages.base import Shutdown
+from ipc.link.messages.catalogue import ChildCommand
+from ipc.link.messages.cluster import PodsTaken
+from ipc.link.messages.node_worker import Observe, Relist
 from supervisor.processes.outbox import MAX_WAITING, Outbox, OutboxFull
 
 SYNCED = FeedSynced()

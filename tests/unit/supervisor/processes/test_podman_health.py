@@ -7,8 +7,8 @@ import logging
 import msgspec
 import pytest
 
-from ipc.messages.event_reasons import CONTAINER_RUNTIME_DOWN, CONTAINER_RUNTIME_UP, EventReason
-from ipc.messages.node_worker import RuntimeHealth
+from ipc.link.messages.event_reasons import CONTAINER_RUNTIME_DOWN, CONTAINER_RUNTIME_UP, EventReason
+from ipc.link.messages.node_worker import RuntimeHealth
 from supervisor.processes.podman_health import PodmanHealth
 from tests.fakes.clock import HandClock
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.messages.zygote import Exited
-from ipc.process.scheduling import Scheduling
-from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
+from ipc.link.messages.zygote import Exited
+from ipc.link.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
 from supervisor.processes.child_manager import AFTER_S
+from supervisor.processes.scheduling import Scheduling
 from supervisor.processes.worker_pool import (
     ABORT_WINDOW_S,
     CHECK_PERIOD_S,

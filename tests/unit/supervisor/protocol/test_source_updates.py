@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.protocol.source_updates import PART, ObjectUpdate, PodOperation, PodUpdate, in_parts
 from tests.support.dialogue import pod
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.v1.event import Event
 from ipc.host.state_file import StateUnusable
+from ipc.k8s.api.v1.event import Event
 from supervisor.record import event_log
 from supervisor.record.event_log import EventLog
 from tests.support.events import event

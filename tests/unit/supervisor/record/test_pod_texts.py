@@ -7,18 +7,18 @@ import base64
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.env import EnvFromSource, SecretEnvSource
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import ContainerStateTerminated
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventType
-from ipc.messages.node_worker import ObservationFailed
-from ipc.messages.pod_worker import SyncAction, SyncResult
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.redaction import MAX_VALUES_BYTES, WITHHELD
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.api.v1.env import EnvFromSource, SecretEnvSource
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import ContainerStateTerminated
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podobjects.redaction import MAX_VALUES_BYTES, WITHHELD
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventType
+from ipc.link.messages.node_worker import ObservationFailed
+from ipc.link.messages.pod_worker import SyncAction, SyncResult
+from ipc.link.messages.sync_error import SyncError
 from supervisor.protocol.events import EndsRestored
 from tests.support.dialogue import Talk, exited, pod
 

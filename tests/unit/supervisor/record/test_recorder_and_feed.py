@@ -6,17 +6,17 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.annotations import CONFIG_SEEN
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import PodStatus
-from ipc.messages.api_server import EventChanged, EventGone, FeedSynced, PodChanged, PodGone
-from ipc.messages.base import EventReport
-from ipc.messages.catalogue import API_SERVER
-from ipc.messages.event_reasons import EventType
-from ipc.text.safe_text import MAX_EVENT_BYTES
-from ipc.wire.channel import MAX_PENDING_BYTES
+from ipc.host.text.safe_text import MAX_EVENT_BYTES
+from ipc.k8s.api.annotations import CONFIG_SEEN
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.link.messages.api_server import EventChanged, EventGone, FeedSynced, PodChanged, PodGone
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.catalogue import API_SERVER
+from ipc.link.messages.event_reasons import EventType
+from ipc.link.wire.channel import MAX_PENDING_BYTES
 from supervisor.config.settings import MAX_EVENTS
 from supervisor.record.feed import Feed
 from supervisor.record.recorder import COMBINED, MAX_EVENTS_PER_OBJECT, MAX_SIMILAR, SIMILAR_INTERVAL_S, EventRecorder

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, resize_problem
 from supervisor.record.resize_texts import resize_message

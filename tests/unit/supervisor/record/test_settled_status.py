@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 from supervisor.protocol.events import HostAddressesChanged
 from supervisor.record import status_manager
 from supervisor.status.generate import generate_pod_status

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.support.warnings import field_warnings
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import PodCondition, PodStatus
 from ipc.host.clock import Instant
-from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.support.warnings import field_warnings
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import PodCondition, PodStatus
+from ipc.link.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
 from supervisor.protocol.manifests import FILE_SOURCE, DesiredPod, ManifestPod, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodsIncomplete, PodUpdate, Update
 from supervisor.sources.api_source import ApiSource

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.decode import encode_pod
-from ipc.patching.strategic_diff import three_way_patch
-from ipc.patching.strategic_merge import strategic_merge
+from ipc.k8s.api.decode import encode_pod
+from ipc.k8s.patching.strategic_diff import three_way_patch
+from ipc.k8s.patching.strategic_merge import strategic_merge
 from supervisor.patching.patches import JSON_MERGE, JSON_PATCH, STRATEGIC, schema_of_kind
 from supervisor.patching.stated import as_stated
 from supervisor.protocol.manifests import APPLY_SOURCE

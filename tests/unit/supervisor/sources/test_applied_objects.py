@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources import directory
 from supervisor.sources.applied import AppliedStore, Key, file_name

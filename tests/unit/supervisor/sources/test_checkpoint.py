@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.base import Empty
-from ipc.api.v1.status import PodPhase, PodStatus
 from ipc.host import atomic_file
 from ipc.host.state_file import StateUnusable
+from ipc.k8s.api.annotations import API_SOURCE
+from ipc.k8s.api.v1.base import Empty
+from ipc.k8s.api.v1.status import PodPhase, PodStatus
 from supervisor.protocol.manifests import DesiredPod, ManifestPod, SourceSnapshot
 from supervisor.sources import checkpoint
 from supervisor.sources.checkpoint import load, save

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimeContainerStatus
-from ipc.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
+from ipc.k8s.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimeContainerStatus
+from ipc.k8s.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
 from supervisor.state import ends_journal
 from supervisor.state.ended_containers_file import MAX_FILE_BYTES, EndedContainersFile
 from supervisor.state.ends_journal import MAX_LINE_BYTES, decode_journal, encode_journal, encode_lines

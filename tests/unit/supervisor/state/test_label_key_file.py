@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.kubecontainer.label_key import SECRET_BYTES
+from ipc.k8s.kubecontainer.label_key import SECRET_BYTES
 from supervisor.state.label_key_file import load_or_make
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
 from supervisor.state.probe_checkpoint import load, save, worth_keeping
 
 SUCCESS, FAILURE = ProbeResult.SUCCESS, ProbeResult.FAILURE

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.status import PodCondition
 from ipc.host.atomic_file import write_atomically
-from ipc.podresources.allocation import PodResourceInfo
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.status import PodCondition
+from ipc.k8s.podresources.allocation import PodResourceInfo
 from supervisor.managers.allocation import AllocationManager
 from supervisor.pods.parts import KnownPods
 from supervisor.state import resources_checkpoint

@@ -5,18 +5,18 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.messages.pod_worker import WorkType
+from ipc.link.messages.pod_worker import WorkType
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.generate import StatusInput, generate_pod_status
 from tests.support.dialogue import POD_SLOT, WALL, RestartPolicy, Talk, exited, running

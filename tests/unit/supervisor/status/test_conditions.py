@@ -5,20 +5,25 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.api.v1.status import PodCondition, PodStatus
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.v1.container import (
+    Container,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
+    EphemeralContainer,
+)
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.api.v1.status import PodCondition, PodStatus
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
 from supervisor.status.generate import StatusInput, generate_pod_status, is_restarting_all
 from supervisor.status.report import merge_pod_status
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec, RestartPolicy
-from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec, RestartPolicy
+from ipc.k8s.api.v1.status import PodStatus
+from ipc.k8s.kubecontainer.pod_failure import PodFailure
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
     SandboxState,
     SandboxStatus,
 )
-from ipc.messages.pod_worker import SyncAction, SyncResult
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.pod_worker import SyncAction, SyncResult
+from ipc.link.messages.sync_error import SyncError
 from supervisor.status.generate import StatusInput, generate_pod_status
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)

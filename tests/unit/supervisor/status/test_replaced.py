@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,

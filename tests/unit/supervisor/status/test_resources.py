@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.status.resources import StatusResources, pod_status_resources
 
 NEVER_OBSERVED = RuntimePodStatus(uid="u", observed_at=0.0)

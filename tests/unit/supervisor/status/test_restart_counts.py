@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.status import ContainerStatus
-from ipc.kubecontainer.pod_status import (
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.status import ContainerStatus
+from ipc.k8s.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import VolumeMount
+from ipc.k8s.api.v1.container import VolumeMount
 from supervisor.status.containers import volume_mount_statuses
 from tests.support.pods import container
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ipc.metrics import kubelet
-from ipc.metrics.table import LAYOUT
+from ipc.link.metrics import kubelet
+from ipc.link.metrics.table import LAYOUT
 from workers.api_server.handlers.request_counts import labels_of
 
 

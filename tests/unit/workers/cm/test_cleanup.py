@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ipc.messages.node_worker import UpdatePodCgroups
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
+from ipc.link.messages.node_worker import UpdatePodCgroups
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour

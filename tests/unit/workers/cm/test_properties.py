@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
 from workers.cm.user_slices import NO_MAXIMUM, slice_properties
 
 

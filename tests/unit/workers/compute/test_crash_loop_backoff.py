@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.compute.crash_loop_backoff import RestartDecision, crash_loop_limits, do_backoff
 
 LIMITS = crash_loop_limits(300.0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.kubecontainer.hashing import container_hash
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.kubecontainer.container_gc import GcPolicy
+from ipc.k8s.kubecontainer.hashing import container_hash
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.support.pods import UID, container, pod, sandbox
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.pod_actions import compute_pod_actions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import Probe
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import Probe
 from tests.support.pods import container, pod
 from workers.compute.grace_period import KillReason, signal_window_s, termination_grace_s
 

@@ -7,11 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import Probe
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.k8s.api.v1.container import (
+    Container,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
+    EphemeralContainer,
+)
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import Probe
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
 from tests.support.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.pod_actions import compute_pod_actions

@@ -15,11 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.pod_containers import every_container
-from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import sandbox_hash
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.k8s.api.pod_containers import every_container
+from ipc.k8s.api.v1.container import (
+    Container,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
+    EphemeralContainer,
+)
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.hashing import sandbox_hash
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from tests.support.pod_model import Flavour, Model
 from tests.support.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
-from ipc.api.v1.pod import Pod, RestartPolicy
-from ipc.api.v1.probe import Probe
-from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.kubecontainer.hashing import sandbox_hash
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.k8s.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from ipc.k8s.api.v1.pod import Pod, RestartPolicy
+from ipc.k8s.api.v1.probe import Probe
+from ipc.k8s.kubecontainer.container_gc import GcPolicy
+from ipc.k8s.kubecontainer.hashing import sandbox_hash
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
 from tests.support.pods import container, observed, pod, sandbox, seen
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.kill_spec import ALIVE, kill_all

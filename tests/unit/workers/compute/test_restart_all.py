@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
-from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.k8s.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
+from ipc.k8s.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from tests.support.pods import container, observed, pod, sandbox, seen
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.pod_actions import compute_pod_actions

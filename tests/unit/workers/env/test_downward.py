@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.quantity import MAX_UNITS
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.env import ResourceFieldSelector
-from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.quantity import MAX_UNITS
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.env import ResourceFieldSelector
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources
 from tests.support.pods import UID, container, pod
 from workers.env.downward import PodPlacement, field_value, format_map, resource_value, split_subscript
 from workers.kubecontainer.config_error import ConfigError

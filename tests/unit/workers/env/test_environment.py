@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.env import EnvFromSource, EnvVar, EnvVarSource
-from ipc.podobjects.cluster_values import ClusterValues
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.env import EnvFromSource, EnvVar, EnvVarSource
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podresources.node_resources import NodeResources
 from tests.support.pods import container, pod
 from workers.env.downward import PodPlacement
 from workers.env.env_files import EnvFile, read_env_file

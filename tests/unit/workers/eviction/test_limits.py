@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.v1.container import Container, ResourceRequirements
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
+from ipc.k8s.api.v1.container import Container, ResourceRequirements
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.volume import EmptyDirVolumeSource, Volume
 from workers.eviction.limits import (
     UNCOUNTED,
     StorageUsage,

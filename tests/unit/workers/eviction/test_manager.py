@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements, VolumeMount
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.eviction_marks import evicted
-from ipc.kubecontainer.pod_failure import PodFailure, decode_failure
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.v1.container import ResourceRequirements, VolumeMount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import EmptyDirVolumeSource, Volume
+from ipc.k8s.kubecontainer.pod_failure import PodFailure, decode_failure
+from ipc.link.messages.pod_worker import WorkType
 from tests.fakes.podman import FakePodman
 from tests.support.pods import UID, container, pod
 from tests.support.sync import FakeHost, on_host

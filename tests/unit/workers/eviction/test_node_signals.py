@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.eviction.signals import Signal
+from ipc.k8s.eviction.signals import Signal
 from workers.eviction import node_signals
 from workers.eviction.node_signals import SignalPaths, observe_node
 

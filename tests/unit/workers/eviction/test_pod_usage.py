@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.eviction.usage import DiskUsage
+from ipc.k8s.eviction.usage import DiskUsage
 from workers.eviction import pod_usage
 from workers.eviction.pod_usage import usage_of_disk
 from workers.fs.disk_usage import bytes_and_inodes_at_least, used_bytes_and_inodes

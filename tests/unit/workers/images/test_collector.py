@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipc.eventloop.tasks import BackgroundTasks
-from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
-from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import CollectImages, ImagesCollected
-from ipc.podobjects.registry_login import Pull, RegistryLogin
+from ipc.k8s.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
+from ipc.k8s.podobjects.registry_login import Pull, RegistryLogin
+from ipc.link.eventloop.tasks import BackgroundTasks
+from ipc.link.messages.base import EventReport, PullEnded, PullProgress
+from ipc.link.messages.node_worker import CollectImages, ImagesCollected
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.meta import ObjectMeta
-from ipc.podobjects.registry_login import RegistryLogin
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 from workers.images.credentials import DOCKER_CFG, DOCKER_CONFIG_JSON, PullSecretError, logins_for, read_pull_secret
 from workers.kubecontainer.image_reference import parse_image_reference
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.sync_error import SyncError
 from workers.images.error_reasons import pull_fault, start_fault
 
 IMAGE = "registry.test:5000/app:1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, Stays, policy_problem
+from ipc.k8s.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, Stays, policy_problem
 from workers.images.garbage import (
     Candidate,
     Disk,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.container import PullPolicy
-from ipc.messages.event_reasons import EventReason
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet as metrics
-from ipc.podobjects.registry_login import RegistryLogin
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.v1.container import PullPolicy
+from ipc.k8s.podobjects.registry_login import RegistryLogin
+from ipc.link.messages.event_reasons import EventReason
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet as metrics
+from ipc.link.shm.metric_cells import METERS
 from supervisor.managers.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman

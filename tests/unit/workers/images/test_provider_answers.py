@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.wire.credential_provider import CredentialProvider
+from ipc.link.wire.credential_provider import CredentialProvider
 from workers.images.credentials import logins_for
 from workers.images.provider_answers import KeptAnswers, ProviderError, is_for, read_answer, request
 from workers.kubecontainer.image_reference import parse_image_reference

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ipc.messages.pod_worker import PullFailure
-from ipc.messages.sync_error import SyncError
+from ipc.link.messages.pod_worker import PullFailure
+from ipc.link.messages.sync_error import SyncError
 from workers.images.pull_backoff import MAX_FAILURES, MAX_MESSAGE_CHARS, PullBackoff
 
 NOW = 1_800_000_000.0

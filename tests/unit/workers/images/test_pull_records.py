@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.podobjects.registry_login import RegistryLogin
+from ipc.k8s.podobjects.registry_login import RegistryLogin
 from workers.images.pull_records import PullRecords
 
 NAME = "quay.io/a/private:1"

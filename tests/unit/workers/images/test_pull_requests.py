@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.pod_worker import AbandonPull, PullImage
-from ipc.podobjects.registry_login import Pull
+from ipc.k8s.podobjects.registry_login import Pull
+from ipc.link.messages.base import PullEnded, PullProgress
+from ipc.link.messages.pod_worker import AbandonPull, PullImage
 from tests.fakes.clock import simulate
 from workers.images.pull_requests import PullRequests
 

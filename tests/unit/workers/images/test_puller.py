@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.messages.base import PullEnded, PullProgress
-from ipc.podobjects.registry_login import Pull, PullAccount, RegistryLogin
+from ipc.k8s.podobjects.registry_login import Pull, PullAccount, RegistryLogin
+from ipc.link.messages.base import PullEnded, PullProgress
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.probe import ExecAction, LifecycleHandler
-from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
+from ipc.k8s.api.v1.probe import ExecAction, LifecycleHandler
+from ipc.k8s.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.support.runtime_values import UID, container_labels, infra, inspected, listed, listed_pod, own_labels
 from workers.kubecontainer import labels
 from workers.kubecontainer.convert import container_state, pod_status, sandbox_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
 from workers.kubecontainer.event_messages import crash_loop_message, duration_to_the_ms
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.kubecontainer.label_key import SANDBOX_KEYS, LabelKey, signs_sandbox
+from ipc.k8s.kubecontainer.label_key import SANDBOX_KEYS, LabelKey, signs_sandbox
 from tests.support.runtime_values import UID, infra, inspected, listed, listed_pod
 from workers.kubecontainer import labels
 from workers.kubecontainer.label_signatures import Ownership

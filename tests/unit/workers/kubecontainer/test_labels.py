@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.probe import ExecAction, LifecycleHandler
+from ipc.k8s.api.v1.probe import ExecAction, LifecycleHandler
 from workers.kubecontainer import labels
 from workers.kubecontainer.labels import ContainerLabels, SandboxLabels, read_container, read_sandbox, read_uid, write
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.network.bandwidth import EGRESS, Bandwidth
+from ipc.k8s.network.bandwidth import EGRESS, Bandwidth
 from tests.fakes.clock import simulate
 from tests.support.pods import pod
 from tests.support.sync import FakeHost

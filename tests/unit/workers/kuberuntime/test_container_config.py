@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podobjects.redaction import known_by, redacted
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import EmptyDirVolumeSource, Volume
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podobjects.redaction import known_by, redacted
 from tests.fakes.clock import simulate
 from tests.support import pods
 from tests.support.sync import FakeHost

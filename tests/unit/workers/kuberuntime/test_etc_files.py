@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig
-from ipc.network.network_settings import NetworkSettings
+from ipc.k8s.api.v1.pod import HostAlias, Pod, PodDNSConfig
+from ipc.k8s.network.network_settings import NetworkSettings
 from tests.support.pods import UID, pod
 from tests.support.sync import FakeHost, on_host
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from tests.support.pods import UID, observed, pod, seen
 from tests.support.sync import FakeHost, on_host
 from workers.kuberuntime import leftover_processes

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, SleepAction, TCPSocketAction
-from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, SleepAction, TCPSocketAction
+from ipc.link.messages.pod_worker import SyncDone, SyncPod, WorkType
 from tests.fakes.ownership import signed_container, signed_pod
 from tests.fakes.podman import FakeContainer, Program
 from tests.fakes.runtime import Flavour

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.frozen import is_frozen
-from ipc.messages.pod_worker import Freeze, WorkType
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.frozen import is_frozen
+from ipc.link.messages.pod_worker import Freeze, WorkType
 from tests.support.pods import UID, container, pod
 from tests.support.sync import FakeHost, on_host, targets
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes, ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.messages.pod_worker import SyncDone, WorkType
-from ipc.podresources.cgroup_config import CgroupConfig
-from ipc.podresources.node_resources import NodeResources, PodCgroups
-from ipc.podresources.pod_cgroups import pod_slice
+from ipc.k8s.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes, ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
+from ipc.k8s.podresources.pod_cgroups import pod_slice
+from ipc.link.messages.pod_worker import SyncDone, WorkType
 from tests.fakes.runtime import Flavour
 from tests.support.pods import container, pod
 from tests.support.sync import FakeHost, on_host, results

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import Container, ContainerResizePolicy, ResourceRequirements
-from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.v1.container import Container, ContainerResizePolicy, ResourceRequirements
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podresources.node_resources import NodeResources
 from tests.fakes.runtime import Flavour
 from tests.support.pods import container, pod
 from tests.support.sync import FakeHost, on_host, results

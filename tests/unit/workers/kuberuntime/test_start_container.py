@@ -13,18 +13,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.container import EphemeralContainer, VolumeMount
-from ipc.api.v1.env import EnvVar
-from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
-from ipc.api.v1.security import Capabilities, PodSecurityContext, SecurityContext
-from ipc.api.v1.volume import ImageVolumeSource, Volume
-from ipc.kubecontainer.pod_status import ContainerState
-from ipc.messages.sync_error import SyncError
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podobjects.registry_login import RegistryLogin
+from ipc.k8s.api.v1.config_objects import Secret
+from ipc.k8s.api.v1.container import EphemeralContainer, VolumeMount
+from ipc.k8s.api.v1.env import EnvVar
+from ipc.k8s.api.v1.meta import LocalObjectReference, ObjectMeta
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
+from ipc.k8s.api.v1.security import Capabilities, PodSecurityContext, SecurityContext
+from ipc.k8s.api.v1.volume import ImageVolumeSource, Volume
+from ipc.k8s.kubecontainer.pod_status import ContainerState
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podobjects.registry_login import RegistryLogin
+from ipc.link.messages.sync_error import SyncError
 from tests.fakes.clock import simulate
 from tests.support.pods import IMAGE, UID, container, pod
 from tests.support.sync import FakeHost

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
-from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
+from ipc.link.messages.pod_worker import WorkType
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.support.pods import UID, container, pod

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ContainerPort
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Probe
 from ipc.host.clock import rfc3339
-from ipc.kubecontainer.pod_status import ContainerState
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
-from ipc.messages.pod_worker import SyncAction
+from ipc.k8s.api.v1.container import ContainerPort
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.pod_status import ContainerState
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.link.messages.pod_worker import SyncAction
 from tests.fakes.ownership import ownership
 from tests.fakes.runtime import Flavour
 from tests.support.pods import UID, container, pod

@@ -6,8 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
-from ipc.kubecontainer.pod_status import ContainerState
+from ipc.k8s.api.v1.container import (
+    Container,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
+    EphemeralContainer,
+)
+from ipc.k8s.kubecontainer.pod_status import ContainerState
 from tests.fakes.runtime import Flavour
 from tests.support.pods import IMAGE, UID, container, pod, sidecar
 from tests.support.sync import FakeHost, on_host, results

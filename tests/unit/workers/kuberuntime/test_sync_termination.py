@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.messages.pod_worker import SyncDone, WorkType
-from ipc.messages.sync_error import SyncError
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.pod_worker import SyncDone, WorkType
+from ipc.link.messages.sync_error import SyncError
 from tests.fakes.runtime import Flavour
 from tests.support.pods import UID, container, pod
 from tests.support.sync import MUTATIONS, FakeHost, on_host, targets

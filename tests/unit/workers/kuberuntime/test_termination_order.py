@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import PodSpec
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import PodSpec
 from tests.fakes.clock import simulate
 from tests.support.pods import container, pod
 from workers.kuberuntime.termination_order import prerequisites, termination_order

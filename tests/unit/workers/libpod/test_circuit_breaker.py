@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.shm.breaker_state import BreakerState
+from ipc.link.shm.breaker_state import BreakerState
 from workers.libpod.circuit_breaker import MAX_FAILURES, Breaker
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.libpod.endpoints import DEADLINE_S, Kind
+from ipc.host.libpod.endpoints import DEADLINE_S, Kind
 from tests.fakes.libpod_costs import CALL_COSTS
 
 STRANGERS = 100_000

@@ -7,9 +7,9 @@ import json
 import msgspec
 import pytest
 
-from ipc.host.id_ranges import shown
 from workers.kubecontainer.runtime import ErrorKind, NetworkPrograms, RuntimeCallError
 from workers.libpod import decode, decode_images, failures
+from workers.userns.id_ranges import shown
 
 SLIRP = frozenset({"slirp4netns"})
 INFRA = b"""{"AutoRemove":false,"Command":null,"Created":"2026-11-20T09:52:54.399710182Z","CreatedAt":"","Exited":false,

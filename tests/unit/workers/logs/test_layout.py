@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.kubecontainer.pod_status import ContainerState
+from ipc.k8s.kubecontainer.pod_status import ContainerState
 from tests.support.pods import UID, observed, pod, seen
 from workers.logs import layout, start_error
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.kubecontainer.pod_status import ContainerState
-from ipc.messages.node_worker import Observation, Relisted
-from ipc.shm.board import Board
-from ipc.wire.framing import encode_frame
+from ipc.k8s.kubecontainer.pod_status import ContainerState
+from ipc.link.messages.node_worker import Observation, Relisted
+from ipc.link.shm.board import Board
+from ipc.link.wire.framing import encode_frame
 from tests.support.pods import observed, pod, seen
 from tests.support.runtime_values import UID, container_labels, inspected
 from workers.kubecontainer import labels

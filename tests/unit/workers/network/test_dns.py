@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from ipc.api.v1.pod import PodDNSConfig, PodDNSConfigOption
-from ipc.network.network_settings import NetworkSettings
+from ipc.k8s.api.v1.pod import PodDNSConfig, PodDNSConfigOption
+from ipc.k8s.network.network_settings import NetworkSettings
 from tests.support.pods import UID, pod
 from workers.network.dns import (
     MAX_SEARCH_LIST_CHARS,

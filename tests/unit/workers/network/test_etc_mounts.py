@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.v1.container import VolumeMount
-from ipc.api.v1.pod import HostAlias
-from ipc.network.network_settings import NetworkSettings
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.v1.container import VolumeMount
+from ipc.k8s.api.v1.pod import HostAlias
+from ipc.k8s.network.network_settings import NetworkSettings
 from tests.support.pods import container, pod
 from workers.logs.termination_message import make_termination_log, termination_log
 from workers.network.dns import Resolver

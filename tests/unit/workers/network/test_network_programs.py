@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.network.network_programs import wanted_program
+from ipc.k8s.network.network_programs import wanted_program
 from tests.fakes.clock import HandClock
 from workers.kubecontainer.runtime import ErrorKind, NetworkPrograms, RuntimeCallError
 from workers.network.network_programs import ASK_PERIOD_S, NetworkCheck, find_program, network_problem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.default_resources import is_extended
-from ipc.nodestatus.node import NodeStatus
+from ipc.k8s.api.default_resources import is_extended
+from ipc.k8s.nodestatus.node import NodeStatus
 from workers.nodestatus.machine import NodeLimits, set_machine_info
 from workers.statsapi.machine_info import MachineInfo
 

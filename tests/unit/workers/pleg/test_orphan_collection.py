@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipc.api.v1.pod import Pod
-from ipc.messages.pod_worker import WorkType
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.pod_worker import WorkType
 from tests.support.pods import UID, pod
 from tests.support.sync import FakeHost, on_host, targets
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.shm.board import Board
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.link.shm.board import Board
 from workers.pleg.publisher import Publisher
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.messages.node_worker import RuntimeHealth, ServiceSilent
+from ipc.link.messages.node_worker import RuntimeHealth, ServiceSilent
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.pleg.runtime_state import RELIST_SLACK_S, RuntimeState
 

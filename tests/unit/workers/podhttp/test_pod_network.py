@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from tests.support.pods import observed, pod, sandbox
 from workers.podhttp.pod_network import NOWHERE, PodNetwork, pod_network
 

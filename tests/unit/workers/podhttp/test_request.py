@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.v1.probe import HTTPGetAction, HTTPHeader
+from ipc.k8s.api.v1.probe import HTTPGetAction, HTTPHeader
 from workers.podhttp.endpoints import Endpoint
 from workers.podhttp.pod_network import PodNetwork
 from workers.podhttp.request import HttpRequest, RedirectError, redirected, request_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.status import LinuxContainerUser
+from ipc.k8s.api.v1.status import LinuxContainerUser
 from workers.podman_files.bundle import read_user
 
 CONFIG = """{"ociVersion":"1.0.2-dev","process":{"terminal":true,"user":{"uid":1000,"gid":2000,"umask":18,

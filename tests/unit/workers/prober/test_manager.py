@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Probe
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
-from ipc.messages.base import EventReport
-from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
-from ipc.shm.board import Board
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Probe
+from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
+from ipc.link.shm.board import Board
 from tests.fakes.clock import START_MONO, SimClock, simulate
 from tests.support.pods import UID, container, observed, pod, seen
 from workers.prober import manager

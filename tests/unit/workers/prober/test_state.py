@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.probe import Probe
 from ipc.host.clock import Instant
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.k8s.api.v1.probe import Probe
+from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
 from workers.prober.state import (
     TICKS_PER_S,
     ProbeInput,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.k8s.podresources.cgroup_config import CgroupConfig
 from workers.proc import cgroups
 
 ID = "c" * 64

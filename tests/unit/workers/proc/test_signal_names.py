@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ipc.api.validation.pods.probes import STOP_SIGNALS
+from ipc.k8s.api.validation.pods.probes import STOP_SIGNALS
 from workers.proc.signal_names import REAL_TIME_MAX, REAL_TIME_MIN, signal_name, signal_number
 
 

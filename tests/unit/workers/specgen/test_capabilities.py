@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.security import Capabilities
+from ipc.k8s.api.v1.security import Capabilities
 from workers.specgen.security_context import KNOWN, capability_changes
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements
-from ipc.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
-from ipc.podresources.node_resources import CfsQuota, NodeResources, SwapLimits
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
+from ipc.k8s.podresources.node_resources import CfsQuota, NodeResources, SwapLimits
 from tests.support.pods import container, pod
 from workers.specgen.container_resources import container_resources, pod_resources
 

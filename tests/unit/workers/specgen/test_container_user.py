@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.security import PodSecurityContext, SecurityContext
-from ipc.host.id_ranges import IdRange, IdRanges
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.security import PodSecurityContext, SecurityContext
 from tests.support.pods import UID, container, pod
 from workers.kubecontainer.config_error import ConfigError
 from workers.specgen.container_user import (
@@ -19,6 +18,7 @@ from workers.specgen.container_user import (
     verify_ids,
     verify_run_as_non_root,
 )
+from workers.userns.id_ranges import IdRange, IdRanges
 
 WHOSE = f'(pod: "web_default({UID})", container: main)'
 RANGES = IdRanges(users=(IdRange(0, 65537),), groups=(IdRange(0, 1), IdRange(100, 10)))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.podresources.devices import Device, DeviceEdits, DeviceMount, Devices
+from ipc.k8s.podresources.devices import Device, DeviceEdits, DeviceMount, Devices
 from tests.support.pods import container, pod
 from tests.unit.workers.specgen.test_spec import PLACE
 from workers.kubecontainer.config_error import ConfigError

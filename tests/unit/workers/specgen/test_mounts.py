@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import Container, VolumeMount
+from ipc.k8s.api.v1.container import Container, VolumeMount
 from tests.support.pods import container
 from workers.env.expansion import expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError

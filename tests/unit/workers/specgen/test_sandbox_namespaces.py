@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.network.network_settings import NetworkSettings
+from ipc.k8s.network.network_settings import NetworkSettings
 from tests.support.pods import pod
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 

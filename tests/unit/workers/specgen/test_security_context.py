@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.security import (
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.security import (
     Capabilities,
     PodSecurityContext,
     SeccompProfile,

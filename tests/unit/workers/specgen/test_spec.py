@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import ContainerPort
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, SleepAction
-from ipc.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.k8s.api.pod_containers import ContainerKind
+from ipc.k8s.api.v1.container import ContainerPort
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, SleepAction
+from ipc.k8s.kubecontainer.hashing import container_hash, sandbox_hash
 from tests.fakes.ownership import ownership
 from tests.support.pods import IMAGE, UID, container, pod
 from workers.kubecontainer import labels

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ipc.shm import statistics
-from ipc.shm.statistics import StatisticsBuffer
+from ipc.link.shm import statistics
+from ipc.link.shm.statistics import StatisticsBuffer
 from tests.fakes.clock import SimClock, simulate
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.statistics import Statistics

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.api.decode import decode_pod
-from ipc.messages.pod_worker import SyncAction, SyncPod, WorkType
-from ipc.messages.sync_error import SyncError
-from ipc.metrics import kubelet
-from ipc.metrics.model import Metric
-from ipc.shm.metric_cells import METERS
+from ipc.k8s.api.decode import decode_pod
+from ipc.link.messages.pod_worker import SyncAction, SyncPod, WorkType
+from ipc.link.messages.sync_error import SyncError
+from ipc.link.metrics import kubelet
+from ipc.link.metrics.model import Metric
+from ipc.link.shm.metric_cells import METERS
 from tests.fakes.clock import SimClock, simulated
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from ipc.shm.mutation_slots import POLL_S, MutationSlots, SlotMember
+from ipc.link.shm.mutation_slots import POLL_S, MutationSlots, SlotMember
 from workers.sync.mutation_limiter import MutationLimiter
 
 pytestmark = pytest.mark.timeout(30)

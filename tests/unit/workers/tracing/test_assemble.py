@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.shm.trace import Span
+from ipc.link.shm.trace import Span
 from workers.tracing.assemble import MAX_WAITING, MILLION, Assembler, ExportedSpan
 
 PROCESS = "pods-4"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.container import ResourceRequirements
-from ipc.api.v1.volume import EmptyDirVolumeSource, HostPathVolumeSource
+from ipc.k8s.api.v1.container import ResourceRequirements
+from ipc.k8s.api.v1.volume import EmptyDirVolumeSource, HostPathVolumeSource
 from tests.support.pods import container, pod
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.userns.remove import remove_below

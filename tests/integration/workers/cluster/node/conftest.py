@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from ipc.host.clock import Clock, SystemClock
-from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.messages.api_server import AgentChanged
-from ipc.messages.base import EventReport
-from ipc.nodestatus.node import NodeCondition
-from ipc.podresources.node_resources import NodeResources
-from ipc.shm.board import Board
-from ipc.wire.boot import WorkerSettings
-from ipc.wire.cluster_settings import ClusterSettings
-from ipc.wire.server_settings import ServerSettings
+from ipc.k8s.kubeconfig.decode import decode_kubeconfig
+from ipc.k8s.nodestatus.node import NodeCondition
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.messages.api_server import AgentChanged
+from ipc.link.messages.base import EventReport
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import WorkerSettings
+from ipc.link.wire.cluster_settings import ClusterSettings
+from ipc.link.wire.server_settings import ServerSettings
 from tests.fakes.ownership import LABEL_KEY
 from tests.support.servers.kube_api.server import KubeApiServer
 from workers.cluster.node.keeper import NodeKeeper

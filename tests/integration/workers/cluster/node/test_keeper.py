@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.scheduling import Taint
-from ipc.wire.cluster_settings import NetworkScope
+from ipc.k8s.api.v1.scheduling import Taint
+from ipc.link.wire.cluster_settings import NetworkScope
 from tests.integration.workers.cluster.node.conftest import QUICK, Started, pressure
 from tests.support.servers.kube_api.failures import Refusal
 from tests.support.servers.kube_api.requests import Request

@@ -6,9 +6,9 @@ import asyncio
 
 import msgspec
 
-from ipc.podresources.node_resources import NodeResources
-from ipc.shm.board import Board
-from ipc.wire.boot import WorkerSettings
+from ipc.k8s.podresources.node_resources import NodeResources
+from ipc.link.shm.board import Board
+from ipc.link.wire.boot import WorkerSettings
 from tests.fakes.clock import HandClock
 from tests.fakes.ownership import LABEL_KEY
 from tests.integration.workers.cluster.node.conftest import AGENT, QUICK

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.link.messages.pod_worker import SyncPod, WorkType
 from tests.support.pods import UID
 from tests.support.sync import FakeHost
 from workers.sync.record import SyncEnded

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ipc.messages.pod_worker import WorkType
+from ipc.link.messages.pod_worker import WorkType
 from tests.support.object_volumes import (
     BOTH,
     OF_CONFIG_MAP,

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.host.clock import rfc3339
-from ipc.resources.times import local_time, since
-from ipc.text.human import human_duration
-from ipc.text.safe_text import safe_text
+from ipc.host.text.human import human_duration
+from ipc.host.text.safe_text import safe_text
+from ipc.k8s.resources.times import local_time, since
 from supervisor.cli.printers.documents import as_json, as_list
 from supervisor.cli.printers.events import event_row
 from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.text.safe_text import safe_text
+from ipc.host.text.safe_text import safe_text
 from supervisor.cli.printers.yaml_document import as_yaml
 
 WORDS = (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.scheduling import Taint
-from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
+from ipc.k8s.api.v1.scheduling import Taint
+from ipc.link.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.resolution.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.resolution.config_file import parse_settings
 from supervisor.config.resolution.resolved_settings import Host, resolve_settings

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.annotations import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE
-from ipc.api.decode import MAX_FIELD_ERRORS, decode_pod, encode_pod
+from ipc.k8s.api.annotations import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE
+from ipc.k8s.api.decode import MAX_FIELD_ERRORS, decode_pod, encode_pod
 from supervisor.protocol.manifests import DecodedFile, ManifestErrorKind
 from supervisor.sources.objects.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
 from supervisor.sources.objects.identity import identify, pod_uid

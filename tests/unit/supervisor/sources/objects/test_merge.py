@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.annotations import CONFIG_SEEN, CONFIG_SOURCE
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodStatus
+from ipc.k8s.api.annotations import CONFIG_SEEN, CONFIG_SOURCE
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.status import PodStatus
 from supervisor.protocol.manifests import (
     DesiredPod,
     ManifestError,

@@ -13,9 +13,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api.annotations import LAST_APPLIED
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.api.annotations import LAST_APPLIED
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import (
     APPLY_SOURCE,
     FILE_SOURCE,

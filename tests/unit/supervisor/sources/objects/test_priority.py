@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.pod import Pod
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, DecodedFile, DesiredPod, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources.objects.decode import decode_manifest

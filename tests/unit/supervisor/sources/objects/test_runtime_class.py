@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from ipc.api.decode import decode_pod, decode_runtime_class
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import RuntimeClass
-from ipc.api.validation.classes import validate_runtime_class, validate_runtime_class_update
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef, referenced_objects
-from ipc.podresources.pod_requests import pod_requests
+from ipc.k8s.api.decode import decode_pod, decode_runtime_class
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import RuntimeClass
+from ipc.k8s.api.validation.classes import validate_runtime_class, validate_runtime_class_update
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef, referenced_objects
+from ipc.k8s.podresources.pod_requests import pod_requests
 from supervisor.sources.objects.runtime_class import runtime_classes, with_overhead
 from workers.kubecontainer.config_error import ConfigError
 from workers.kuberuntime.runtime_class import find_oci_runtime

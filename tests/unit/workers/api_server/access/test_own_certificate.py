@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import Instant, wall
-from ipc.wire.server_settings import ServerSettings
+from ipc.link.wire.server_settings import ServerSettings
 from workers.api_server.access import certificates
 from workers.api_server.access.certificates import Certificates, NoCertificate
 from workers.api_server.access.own_certificate import (

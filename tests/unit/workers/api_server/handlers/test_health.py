@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.messages.api_server import WorkerInfo
+from ipc.link.messages.api_server import WorkerInfo
 from tests.support.api_server import agent_changed
 from workers.api_server.handlers.health import (
     MIN_WINDOW_S,

@@ -10,8 +10,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.samples import Sample
 
-from ipc.metrics import kubelet
-from ipc.metrics.model import Metric, MetricType, Source
+from ipc.link.metrics import kubelet
+from ipc.link.metrics.model import Metric, MetricType, Source
 from workers.api_server.metrics.exposition import Family, Format, histogram, label_text, negotiated, number, render
 from workers.statsapi import metrics as statistics
 

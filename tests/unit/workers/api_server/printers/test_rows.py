@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ipc.host.clock import rfc3339
-from ipc.podobjects.config_objects import ObjectKind
-from ipc.resources import registry
+from ipc.k8s.podobjects.config_objects import ObjectKind
+from ipc.k8s.resources import registry
 from workers.api_server.printers.events import by_time, event_row
 from workers.api_server.printers.nodes import node_row
 from workers.api_server.printers.tables import ROWS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from ipc.messages.api_server import EventChanged
+from ipc.link.messages.api_server import EventChanged
 from tests.support.api_server import event_changed, pod_changed
 from workers.api_server.printers.representation import Plain
 from workers.api_server.store.objects import StoredObject, event_object, pod_object

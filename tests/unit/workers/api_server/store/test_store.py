@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.messages.api_server import AgentChanged, FeedSynced, PodChanged, PodGone
+from ipc.link.messages.api_server import AgentChanged, FeedSynced, PodChanged, PodGone
 from tests.support.api_server import agent_changed, event_changed, pod_changed
 from workers.api_server.store.objects import WatchedObject, pod_object, watch_line
 from workers.api_server.store.store import ChangeType, Expired, ObjectStore, Store, seen_as

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 import msgspec
 import pytest
 
-from ipc.api.v1.event import Event
-from ipc.messages.base import EventReport
-from ipc.messages.event_reasons import EventType
+from ipc.k8s.api.v1.event import Event
+from ipc.link.messages.base import EventReport
+from ipc.link.messages.event_reasons import EventType
 from supervisor.record.recorder import COMBINED, MAX_SIMILAR, SIMILAR_INTERVAL_S, EventRecorder
 from workers.cluster.events.spam_filter import BURST, SpamFilter
 

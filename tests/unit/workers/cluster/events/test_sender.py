@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_SEEN
-from ipc.api.v1.event import Event
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.clock import rfc3339
+from ipc.k8s.api.annotations import CONFIG_SEEN
+from ipc.k8s.api.v1.event import Event
+from ipc.k8s.api.v1.meta import ObjectMeta, ObjectReference
 from tests.fakes.clock import START_WALL, SimClock, simulated
 from workers.cluster.events.cluster_event import event_body
 from workers.cluster.events.sender import MAX_TRIES, MAX_WAITING, PAUSE_S, EventSender

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.scheduling import Taint
-from ipc.nodestatus.node import NodeCondition, NodeStatus
-from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
+from ipc.k8s.api.v1.scheduling import Taint
+from ipc.k8s.nodestatus.node import NodeCondition, NodeStatus
+from ipc.link.wire.cluster_settings import ClusterSettings, NetworkScope
 from workers.cluster.node.facts import NodeFacts, status_of
 from workers.cluster.node.initial_node import ATTACH_DETACH, initial_node
 from workers.cluster.node.patch import node_patch

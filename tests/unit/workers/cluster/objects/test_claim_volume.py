@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.decode import decode_server_object
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import RuntimeClass
-from ipc.api.v1.volume import EphemeralVolumeSource, Volume
-from ipc.podobjects.pod_claims import claim_name
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.k8s.api.decode import decode_server_object
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.scheduling import RuntimeClass
+from ipc.k8s.api.v1.volume import EphemeralVolumeSource, Volume
+from ipc.k8s.podobjects.pod_claims import claim_name
 from tests.support.pods import container, pod
 from workers.cluster.objects.claim_volume import claim_problem, owner_problem, pod_claim
 

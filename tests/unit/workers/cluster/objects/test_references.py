@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
 from workers.cluster.objects.objects import Difference, References
 
 A: Final = ObjectKey(ObjectKind.CONFIG_MAP, "default", "a")

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import rfc3339
-from ipc.podobjects.cluster_values import TokenWish
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.podobjects.cluster_values import TokenWish
+from ipc.link.eventloop.tasks import BackgroundTasks
 from tests.fakes.clock import SimClock, simulated
 from workers.cluster.objects.tokens import LONGEST_DECISION_S, Tokens
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from ipc.api.v1.meta import LabelSelector, LabelSelectorOperator, LabelSelectorRequirement
-from ipc.api.v1.projected import ClusterTrustBundleProjection
+from ipc.k8s.api.v1.meta import LabelSelector, LabelSelectorOperator, LabelSelectorRequirement
+from ipc.k8s.api.v1.projected import ClusterTrustBundleProjection
 from workers.cluster.objects.trust_bundles import Bundle, BundleMeta, BundleSpec, selected
 
 

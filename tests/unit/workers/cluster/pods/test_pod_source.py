@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ipc.api.v1.pod import Pod
-from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
+from ipc.k8s.api.v1.pod import Pod
+from ipc.link.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
 from tests.fakes.clock import SimClock
 from tests.unit.workers.cluster.pods.pods import known
 from workers.cluster.pods.known_pod import KnownPod

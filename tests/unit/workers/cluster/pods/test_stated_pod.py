@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.pod import Pod
+from ipc.k8s.api.v1.pod import Pod
 from tests.unit.workers.cluster.pods.pods import known
 from workers.cluster.pods.known_pod import KnownPod, answered_pod, decode_known_pod
 from workers.cluster.pods.mirror_pod import is_of_earlier_life, mirror_name, mirror_pod, mirrors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipc.api.v1.status import PodCondition, PodStatus
+from ipc.k8s.api.v1.status import PodCondition, PodStatus
 from workers.cluster.pods.wanted_status import plain_status, wanted_status
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.api.v1.config_objects import ConfigMap
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import HostPathVolumeSource, Volume
-from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.podobjects.config_objects import ConfigObjects
+from ipc.k8s.api.v1.config_objects import ConfigMap
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, Volume
+from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
+from ipc.k8s.podobjects.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
 from tests.support.pods import pod
 from tests.support.sync import FakeHost

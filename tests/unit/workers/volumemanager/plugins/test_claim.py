@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE, is_api_pod
-from ipc.api.v1.container import VolumeMount
-from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import EphemeralVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
-from ipc.messages.pod_worker import SyncDone
-from ipc.podobjects.cluster_values import ClusterValues
-from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef
-from ipc.podobjects.pod_claims import PodClaim
+from ipc.k8s.api.annotations import API_SOURCE, CONFIG_SOURCE, is_api_pod
+from ipc.k8s.api.v1.container import VolumeMount
+from ipc.k8s.api.v1.pod import Pod
+from ipc.k8s.api.v1.volume import EphemeralVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
+from ipc.k8s.podobjects.cluster_values import ClusterValues
+from ipc.k8s.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef
+from ipc.k8s.podobjects.pod_claims import PodClaim
+from ipc.link.messages.pod_worker import SyncDone
 from tests.fakes.clock import simulate
 from tests.support.pods import container, pod
 from tests.support.sync import FakeHost

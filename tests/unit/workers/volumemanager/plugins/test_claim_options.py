@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.security import PodSecurityContext
+from ipc.k8s.api.v1.security import PodSecurityContext
 from tests.support.pods import container, pod
 from workers.volumemanager.plugins.claim import is_for_first_user, owned_options
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import VolumeMount
-from ipc.api.v1.volume import HostPathVolumeSource, Volume
+from ipc.k8s.api.v1.container import VolumeMount
+from ipc.k8s.api.v1.volume import HostPathVolumeSource, Volume
 from tests.support.pods import container, pod
 from workers.volumemanager.plugins.projected import nested_mountpoints
 

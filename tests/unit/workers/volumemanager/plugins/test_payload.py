@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.container import Container
-from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.projected import ClusterTrustBundleProjection
-from ipc.api.v1.security import PodSecurityContext, SecurityContext
-from ipc.api.v1.volume import Volume
-from ipc.podobjects.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
-from ipc.podobjects.config_objects import ConfigObjects
-from ipc.podresources.node_resources import NodeResources
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.api.v1.container import Container
+from ipc.k8s.api.v1.meta import ObjectMeta
+from ipc.k8s.api.v1.pod import Pod, PodSpec
+from ipc.k8s.api.v1.projected import ClusterTrustBundleProjection
+from ipc.k8s.api.v1.security import PodSecurityContext, SecurityContext
+from ipc.k8s.api.v1.volume import Volume
+from ipc.k8s.podobjects.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.k8s.podresources.node_resources import NodeResources
 from tests.support.pods import pod
 from workers.volumemanager.plugins.payload import (
     MAX_PATH_NAMES,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.messages.pod_worker import WorkType
-from ipc.podobjects.config_objects import ConfigObjects
+from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
+from ipc.k8s.podobjects.config_objects import ConfigObjects
+from ipc.link.messages.pod_worker import WorkType
 from tests.support.object_volumes import (
     APP,
     BOTH,

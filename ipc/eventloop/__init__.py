@@ -1,1 +1,0 @@
-"""Work in an event loop: background tasks, bursts, periods, permits by key, and the loop's clock."""

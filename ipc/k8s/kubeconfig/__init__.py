@@ -1,0 +1,1 @@
+"""Kubeconfigs, the TLS that they ask for, and what exec plugins give."""

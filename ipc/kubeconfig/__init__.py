@@ -1,1 +1,0 @@
-"""Kubeconfigs, bootstrap tokens, pinned authorities, and what exec plugins give."""

@@ -1,0 +1,1 @@
+"""How processes of the agent speak to one another: messages, frames, shared memory, the event loop."""
