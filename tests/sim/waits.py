@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from ipc.host.clock import Instant
 from ipc.link.messages.wait_reasons import WaitReason
 from supervisor.loop.loop import SyncLoop
-from supervisor.pods.next_step import Dispatch
+from supervisor.pods.next_step import Dispatch, next_step
 from supervisor.pods.record import PodRecord
 
 TICK_S: Final = 1.0
@@ -25,8 +27,14 @@ def endless(loop: SyncLoop, now: Instant) -> Iterator[str]:
             yield f"{uid}: it waits for {step.reason}, which ended {now.mono - step.until:.1f} s ago"
         elif step.reason is WaitReason.NEXT_SYNC and step.until is None and state.pod is not None:
             yield f"{uid}: nothing brings its next sync"
-        elif step.reason is WaitReason.OBSERVATION and not _comes(loop, state):
+        elif step.reason is WaitReason.OBSERVATION and _is_all(loop, state, now) and not _comes(loop, state):
             yield f"{uid}: it waits for an observation that nobody is asked for"
+
+
+def _is_all(loop: SyncLoop, state: PodRecord, now: Instant) -> bool:
+    """Whether it waits for nothing but an observation. The end of any other wait asks for one."""
+    standing = loop._steps.standing(state, None, now)
+    return isinstance(next_step(msgspec.structs.replace(standing, has_fresh_view=True)), Dispatch)
 
 
 def _comes(loop: SyncLoop, state: PodRecord) -> bool:
