@@ -130,7 +130,7 @@ class Resizes(msgspec.Struct, eq=False):
         self._event(state, event_reasons.RESIZE_STARTED, resize_message("started", pod, _generation(pod)), now)
         for warning in restarts_for_resize(before, pod, node):
             self._event(state, event_reasons.RESIZE_BY_RESTART, warning, now)
-        for warning in set(unenforced(pod, node)).difference(unenforced(before, node)):
+        for warning in sorted(set(unenforced(pod, node)).difference(unenforced(before, node))):
             self._event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
         self._announcer.report(state, now)
 

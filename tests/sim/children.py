@@ -129,11 +129,12 @@ class Child:
         self.current_pod = pod
         if hangs:
             self.hang()
-            asyncio.get_running_loop().call_later(HUNG_S, self._abort, context=NOBODY)
+            asyncio.get_running_loop().call_later(HUNG_S, self.abort, context=NOBODY)
         else:
             self.die("struck")
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """Kill it, if it hangs still."""
         if self.hangs:
             self.die("no heartbeat")
 

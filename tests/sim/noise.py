@@ -154,7 +154,7 @@ def hang_worker(world: World) -> None:
     child.hang()
     seconds = world.rng.uniform(0.5, 2 * HUNG_S)
     if seconds > HUNG_S:
-        world.later(HUNG_S, lambda: child.die("no heartbeat"))
+        world.later(HUNG_S, child.abort)
     else:
         world.later(seconds, child.go_on)
 

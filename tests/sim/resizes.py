@@ -11,7 +11,7 @@ import msgspec
 from ipc.k8s.api.pod_containers import find_container
 from ipc.k8s.api.v1.container import Container, ContainerResizePolicy, ResourceRequirements
 from ipc.k8s.api.v1.pod import Pod
-from ipc.k8s.podresources.allocation import PodResourceInfo, allocation_from_pod
+from ipc.k8s.podresources.allocation import allocation_from_pod
 from ipc.k8s.podresources.node_resources import NodeResources, PodCgroups
 from ipc.k8s.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from ipc.link.messages.api_server import PodChanged
@@ -79,35 +79,42 @@ class Sizes:
 
 
 class SentAllocations:
-    """Resources of pods as workers were told them, by whatever agent. None goes back to older ones, unless its source
-    has stated those again: it would restart containers that have the newer."""
+    """Resources of pods and of their containers as workers were told them, by whatever agent. None goes back to older
+    ones, unless its source has stated those again: it would restart containers that have the newer."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, PodResourceInfo] = {}
-        self._older: dict[str, list[PodResourceInfo]] = {}
+        self._newest: dict[str, dict[str, ResourceRequirements | None]] = {}
+        """By uid and container; the pod's own have the empty name."""
+        self._older: dict[str, dict[str, list[ResourceRequirements | None]]] = {}
 
     def stated(self, pod: Pod) -> None:
         """The pod is stated anew, perhaps with other resources."""
-        uid, given = pod.metadata.uid, allocation_from_pod(pod)
-        self._older[uid] = [each for each in self._older.get(uid, ()) if each != given]
+        older = self._older.get(pod.metadata.uid, {})
+        for name, given in _allocated(pod).items():
+            older[name] = [each for each in older.get(name, ()) if each != given]
 
     def wrong(self, sync: SyncPod) -> str:
         """Says what is wrong with a sync that goes out."""
         if sync.kind is not WorkType.SYNC or sync.pod is None:
             return ""
-        uid, given = sync.uid, allocation_from_pod(sync.pod)
-        if given in self._older.get(uid, ()):
-            return f"a sync of {uid[:8]} goes back to resources that it had before"
-        newest = self._newest.get(uid, given)
-        if newest != given:
-            self._older.setdefault(uid, []).append(newest)
-        self._newest[uid] = given
+        newest, older = self._newest.setdefault(sync.uid, {}), self._older.setdefault(sync.uid, {})
+        for name, given in _allocated(sync.pod).items():
+            if given in older.get(name, ()):
+                return f"a sync of {sync.uid[:8]} goes back to resources that it had before"
+            if newest.get(name, given) != given:
+                older.setdefault(name, []).append(newest[name])
+            newest[name] = given
         return ""
 
     def gone(self, uid: str) -> None:
         """Nothing is left of that pod."""
         self._newest.pop(uid, None)
         self._older.pop(uid, None)
+
+
+def _allocated(pod: Pod) -> dict[str, ResourceRequirements | None]:
+    given = allocation_from_pod(pod)
+    return {"": given.pod_level_resources, **given.container_resources}
 
 
 def never_policies(pod: Pod) -> Pod:

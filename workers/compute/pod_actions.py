@@ -169,9 +169,9 @@ def _never_again(given: DecisionInput) -> bool:
 
 def _is_done(given: DecisionInput, container: Container) -> bool:
     """Succeeded, and its policy (or else the pod's) is OnFailure; or ended, in a pod that restarts nothing and of whose
-    sandbox nothing is left."""
+    sandbox nothing is left, and nobody wants it to begin anew."""
     pod, newest = given.pod, given.status.newest(container.name)
-    if newest is None or newest.state is not ContainerState.EXITED:
+    if newest is None or newest.state is not ContainerState.EXITED or newest.id in given.restarts:
         return False
     if newest.exit_code == 0 and (container.restart_policy or pod.spec.restart_policy) == "OnFailure":
         return True

@@ -501,6 +501,17 @@ def test_one_that_was_stopped_for_it_starts_whatever_its_policy_and_back_off_say
     assert asked(of, status, a_0=None).containers_to_start == ()
 
 
+@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
+def test_one_that_was_stopped_for_it_starts_though_its_sandbox_is_gone(policy: RestartPolicy) -> None:
+    """With all that was in it. What has ended beside it has not to begin anew."""
+    of = pod("a", "b", init_containers=(container("i"),), restart_policy=policy)
+    gone = [seen(of, name, EXITED, is_remembered=True) for name in ("i", "a", "b")]
+    actions = asked(of, observed(of, *gone, sandboxes=()), a_0=None)
+    assert actions.create_sandbox
+    assert [each.name for each in actions.init_containers_to_start] == ([] if policy == "Never" else ["i"])
+    assert actions.containers_to_start == ((start("a", 1),) if policy == "Never" else ())
+
+
 @pytest.mark.parametrize("state", [RUNNING, EXITED])
 def test_a_sidecar_that_somebody_wants_to_begin_anew_is_replaced_beside_the_others(state: ContainerState) -> None:
     of = pod("a", init_containers=(container("s", restart_policy="Always"),))
