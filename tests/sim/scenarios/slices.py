@@ -8,9 +8,10 @@ from tests.sim.world import World
 
 
 async def lose_slice(world: World) -> None:
-    """The slice of a pod vanishes under it: the pod is killed, and made again in one of its own."""
+    """The slice of a pod vanishes under it: the pod is killed, and made again in one of its own. Not while a sync is
+    under way that may start a container: that makes the slice again, and nobody sees that it was gone."""
     container = world.any_running()
-    if container is None or not container.cgroup_parent:
+    if container is None or not container.cgroup_parent or uid_of(container) in world.agent.in_flight:
         return
     uid = uid_of(container)
     before = {c.id for c in world.podman.of_pod(uid) if c.state == "running"}
