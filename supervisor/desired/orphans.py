@@ -30,7 +30,7 @@ class Orphans(msgspec.Struct, frozen=True, eq=False):
 
     def on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         if self._cache.relisted_at and (self._removals.are_sources_ready or self._stop.is_under_way):
-            for uid in self._cache.orphans(self._pod_table):
+            for uid in self._cache.orphans():
                 self._adopt(uid, now)
 
     def _adopt(self, uid: str, now: Instant) -> None:

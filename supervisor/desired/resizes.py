@@ -151,7 +151,7 @@ class Resizes(msgspec.Struct, eq=False):
         """Note the resources that a worker has given to containers, and the result of its resize."""
         allocations, uid = self._allocations, state.uid
         allocations.actuate(uid, done.actuated)
-        if done.unsure:
+        if done.effects.unsure:
             allocations.mark_stale(uid)
         elif not done.error and not done.cancelled:
             allocations.mark_fresh(uid)

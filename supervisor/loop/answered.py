@@ -84,10 +84,9 @@ class Answered(msgspec.Struct, frozen=True, eq=False):
         self._observation_requests.acted(state.uid, now.mono, with_effect=with_effect)
         if with_effect:
             self._pod_table.note_activity(state)
-        self._ended.removed(state.uid, done.removed)
+        self._ended.removed(state.uid, done.effects.removed)
         if done.changed:
-            self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
-            self._observation_requests.looked(state.uid, done.looks)
+            self._observation_requests.touched(state.uid, done.effects)
 
     def _evict(self, state: PodRecord, why: str, now: Instant) -> None:
         """The pod takes more than it may: it fails and goes down at once (eviction_manager.go, evictPod)."""

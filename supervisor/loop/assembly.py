@@ -66,7 +66,7 @@ class Owners:
         self.pod_table = PodTable(worker_limits(settings), pod_rows, out.is_up, self.known)
         self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s), self.known)
         self.ended = EndedContainers(self.known)
-        self.observation_requests = ObservationRequests(self.ended.merged)
+        self.observation_requests = ObservationRequests(self.known, self.ended.merged)
         self.cache = self.observation_requests.cache
         self.queue = WorkQueue(self.known)
         self.objects = ObjectStore()

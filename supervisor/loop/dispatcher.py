@@ -22,10 +22,10 @@ from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.tracking import PodTracking
-from supervisor.pods.cache import CacheEntry
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.next_step import Dispatch, next_step
 from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.parts import CacheEntry
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.pods.work_queue import WorkQueue

@@ -53,7 +53,7 @@ class Observed(msgspec.Struct, frozen=True, eq=False):
         if not views.relisted_at:
             return []
         cache = self._observation_requests.cache
-        untracked = {*self._pod_table.without_row(), *cache.unknown(self._pod_table)} - set(views.unseen)
+        untracked = {*self._pod_table.without_row(), *cache.untracked()} - set(views.unseen)
         return self._observation_requests.absent(views.relisted_at, views.observations, sorted(untracked))
 
     def _take_view(self, observation: Observation, now: Instant) -> None:

@@ -9,9 +9,9 @@ from supervisor.desired.pod_admission import PodAdmission
 from supervisor.managers.devices import DeviceManager
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.pod_pauses import PodPauses
-from supervisor.pods.cache import CacheEntry
 from supervisor.pods.next_step import OF_OBJECTS, Dispatch, Standing, Wait, next_step
 from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.parts import CacheEntry
 from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 

@@ -14,9 +14,9 @@ from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podcontrol.container_restarts import RequestedRestarts
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_pauses import PodPauses
-from supervisor.pods.cache import CacheEntry
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.parts import CacheEntry
 from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 from supervisor.protocol.commands import RestsOn

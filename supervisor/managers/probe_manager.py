@@ -18,8 +18,7 @@ from ipc.k8s.api.v1.pod import Pod
 from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.k8s.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.link.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
-from supervisor.pods.cache import CacheEntry
-from supervisor.pods.parts import NO_RESULTS, NOT_PROBED, KnownPods, Probing
+from supervisor.pods.parts import NO_RESULTS, NOT_PROBED, CacheEntry, KnownPods, Probing
 from supervisor.pods.record import PodRecord
 from supervisor.protocol.commands import Send
 

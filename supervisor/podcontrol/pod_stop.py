@@ -66,7 +66,7 @@ class PodStop(msgspec.Struct, eq=False):
         asked_at, cache = self._asked_at, self._cache
         if asked_at is None or self._pod_table or cache.relisted_at <= asked_at:
             return
-        if cache.unseen or cache.orphans(()):
+        if cache.unseen or cache.orphans():
             return
         self._asked_at = math.inf
         self._out.add(PodsStopped())

@@ -62,7 +62,6 @@ class PodTracking:
         self._pauses.ended(state)
         self._out.send_all(self._probes.leave(state))
         self._pod_table.end(state)
-        self._observation_requests.forget(state.uid)
         self._usage.drop(state.uid)
         self._out.to_node(Untrack(uid=state.uid))
         self._out.to_api(self._statuses.gone(state.uid))

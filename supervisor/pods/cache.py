@@ -6,31 +6,23 @@ asker's own last act.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
-
-
-class CacheEntry(msgspec.Struct, frozen=True):
-    status: RuntimePodStatus
-    observed_at: float
-    """Monotonic seconds."""
-    row: int
-    """The board row that holds the same content; -1 when it did not fit."""
+from supervisor.pods.parts import CacheEntry, KnownPods
 
 
 class PodCache:
-    """Entries by pod UID, and the time of the last full relist (the *global* timestamp)."""
+    """Views of pods, and the time of the last full relist (the *global* timestamp)."""
 
-    def __init__(self, with_ended: Callable[[RuntimePodStatus], RuntimePodStatus] = lambda status: status) -> None:
+    def __init__(
+        self, known: KnownPods, with_ended: Callable[[RuntimePodStatus], RuntimePodStatus] = lambda status: status
+    ) -> None:
         """``with_ended`` gives the observation with the ends that the runtime has forgotten."""
+        self._known = known
         self._with_ended = with_ended
-        self._entries: dict[str, CacheEntry] = {}
-        self._invalid: set[str] = set()
-        self._rowless: set[str] = set()
-        """UIDs of the pods whose view came without a row: every orphan is among them."""
         self._relisted_at = 0.0
         self._unseen: frozenset[str] = frozenset()
 
@@ -46,18 +38,17 @@ class PodCache:
 
     def set(self, status: RuntimePodStatus, row: int) -> bool:
         """Store a view unless a newer one is there; True when the content changed."""
-        old = self._entries.get(status.uid)
+        parts = self._known.of(status.uid)
+        old = parts.view
         if old is not None and old.observed_at > status.observed_at:
             return False
-        self._invalid.discard(status.uid)
         self._unseen -= {status.uid}
-        self._entries[status.uid] = CacheEntry(status, status.observed_at, row)
-        (self._rowless.add if row < 0 else self._rowless.discard)(status.uid)
+        parts.view, parts.is_view_lost = CacheEntry(status, status.observed_at, row), False
         return old is None or not old.status.same_as(status)
 
     def invalidate(self, uid: str) -> None:
-        """A view of it was lost on its way: nothing is certain until the next one, whatever a relist says."""
-        self._invalid.add(uid)
+        """A view of it was lost on its way."""
+        self._known.of(uid).is_view_lost = True
 
     def relisted(self, started_at: float, unseen: Iterable[str] = ()) -> None:
         """A full relist that began then saw every pod there was but these."""
@@ -68,34 +59,35 @@ class PodCache:
         """The newest view, however old, with the ends that are remembered; when there is none an empty one, as old as
         the newest relist that saw it."""
         seen_at = self._relisted_at if uid not in self._unseen else 0.0
-        entry = self._entries.get(uid)
+        entry = self.entry(uid)
         return self._with_ended(entry.status if entry is not None else RuntimePodStatus(uid=uid, observed_at=seen_at))
 
     def entry(self, uid: str) -> CacheEntry | None:
         """The newest view and where it lies, however old."""
-        return self._entries.get(uid)
+        return self._known.find(uid).view
 
     def newer_than(self, uid: str, mono: float) -> CacheEntry | None:
         """A view observed after that time, or None. What a newer relist says nothing about is as it was, or empty."""
-        entry = self._entries.get(uid) or CacheEntry(RuntimePodStatus(uid=uid), 0.0, -1)
+        parts = self._known.find(uid)
+        entry = parts.view or CacheEntry(RuntimePodStatus(uid=uid), 0.0, -1)
         seen_at = max(entry.observed_at, self._relisted_at)
-        if seen_at <= mono or uid in self._invalid or uid in self._unseen:
+        if seen_at <= mono or parts.is_view_lost or uid in self._unseen:
             return None
         return msgspec.structs.replace(entry, observed_at=seen_at)
 
-    def unknown(self, known: Container[str]) -> list[str]:
-        """Pods that are not among the known ones and of which there is a view; of some nothing but logs is left."""
-        return sorted(uid for uid in self._rowless if uid not in known)
+    def untracked(self) -> dict[str, RuntimePodStatus]:
+        """Views of pods that have no record, by UID; of some nothing but logs is left."""
+        return {uid: parts.view.status for uid, parts in self._known.untracked() if parts.view is not None}
 
-    def orphans(self, known: Container[str]) -> list[str]:
-        """Pods in the runtime that are not among the known ones."""
-        return [uid for uid in self.unknown(known) if not self._entries[uid].status.is_empty()]
+    def orphans(self) -> list[str]:
+        """UIDs of pods in the runtime that have no record."""
+        return sorted(uid for uid, status in self.untracked().items() if not status.is_empty())
 
     def statuses(self) -> dict[str, RuntimePodStatus]:
         """The newest view of every pod that there is one of."""
-        return {uid: entry.status for uid, entry in self._entries.items()}
+        return {uid: parts.view.status for uid, parts in self._known.items() if parts.view is not None}
 
     def delete(self, uid: str) -> None:
-        self._entries.pop(uid, None)
-        self._invalid.discard(uid)
-        self._rowless.discard(uid)
+        """Nothing is left of a pod that has no record."""
+        self._known.of(uid).view = None
+        self._known.tidy(uid)

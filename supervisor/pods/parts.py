@@ -7,7 +7,7 @@ the pod.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -21,10 +21,40 @@ from ipc.k8s.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
 from ipc.k8s.podobjects.cluster_values import ClusterValues
 from ipc.k8s.podobjects.redaction import Blocks
 from ipc.link.eventloop.tasks import FailureLog
-from ipc.link.messages.pod_worker import Freeze, ProbePod, PullFailure
+from ipc.link.messages.pod_worker import NO_EFFECTS, Freeze, ProbePod, PullFailure, SyncEffects
 from supervisor.pods.next_step import Wait
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.status_record import NO_STATUS, StatusRecord
+
+
+class CacheEntry(msgspec.Struct, frozen=True):
+    """A view of a pod. Owner: `supervisor.pods.cache`."""
+
+    status: RuntimePodStatus
+    observed_at: float
+    """Monotonic seconds."""
+    row: int
+    """The board row that holds the same content; -1 when it did not fit."""
+
+
+class Acts(msgspec.Struct, frozen=True):
+    """Acts on a pod, and how far observations have followed them. Owner: `supervisor.pods.observation_requests`."""
+
+    at: float = 0.0
+    """When the pod was last acted on, monotonic seconds: no view observed before may be acted on."""
+    with_effect_at: float = 0.0
+    """The last act that had any effect, as far as is known."""
+    untold: SyncEffects = NO_EFFECTS
+    """Effects of which the next request tells."""
+    was_unsure: bool = False
+    """The node worker was told that an act may have touched more: a new one does not know."""
+    is_asked: bool = False
+    """An observation was requested, and is still to come."""
+    was_asked_before: bool = False
+    """Of a node worker that is gone: the first relist of the next one is to answer."""
+    needed: int = 0
+    """Number of the request that tells of the last act; 0 when it was seen. An observation that does not know of it
+    lacks what the act has made, however late it was."""
 
 
 class Readable(msgspec.Struct, frozen=True):
@@ -143,13 +173,20 @@ NO_DEATHS: Final = Deaths()
 NOT_PROBED: Final = Probing()
 NO_PREEMPTION: Final = Preemption()
 NO_LOAD: Final = Load(0, 0)
+NO_ACTS: Final = Acts()
 
 
 class PodParts(msgspec.Struct):
     """All parts of one pod."""
 
     is_tracked: bool = False
-    """The pod has a record. Owner: `supervisor.pods.table`."""
+    """The pod has a record. Owner: `supervisor.pods.parts`."""
+    view: CacheEntry | None = None
+    """Newest view of the pod."""
+    is_view_lost: bool = False
+    """A newer view was lost on its way: nothing is certain until the next one, whatever a relist says. Owner:
+    `supervisor.pods.cache`."""
+    acts: Acts = NO_ACTS
     next_sync_at: float | None = None
     """When a sync is due that no event asks for, monotonic seconds. Owner: `supervisor.pods.work_queue`."""
     hold_up: HoldUp = NOT_HELD_UP
@@ -210,12 +247,20 @@ class KnownPods:
     def __init__(self) -> None:
         self._by_uid: dict[str, PodParts] = {}
         self._watchers: list[Forgotten] = []
+        self._tracked = 0
 
     def of(self, uid: str) -> PodParts:
         """Parts of that pod, to change: it is known from now on."""
         parts = self._by_uid.get(uid)
         if parts is None:
             parts = self._by_uid[uid] = PodParts()
+        return parts
+
+    def track(self, uid: str) -> PodParts:
+        """Parts of a pod that has a record from now on."""
+        parts = self.of(uid)
+        self._tracked += not parts.is_tracked
+        parts.is_tracked = True
         return parts
 
     def find(self, uid: str) -> PodParts:
@@ -226,20 +271,28 @@ class KnownPods:
         """UIDs and parts of all pods."""
         return self._by_uid.items()
 
+    def untracked(self) -> Sequence[tuple[str, PodParts]]:
+        """UIDs and parts of the pods that have no record. While there is none, no other costs anything."""
+        if self._tracked == len(self._by_uid):
+            return ()
+        return [(uid, parts) for uid, parts in self._by_uid.items() if not parts.is_tracked]
+
     def forget(self, uid: str, *, is_stated: bool = False) -> None:
         """Nothing of the pod is left. ``is_stated``: a source may state it still or again, and what its cluster says of
-        it holds on."""
+        it holds on, as does what Podman shows of a pod without a record."""
         if (parts := self._by_uid.pop(uid, None)) is None:
             return
+        self._tracked -= parts.is_tracked
         for forgotten in self._watchers:
             forgotten(uid, parts)
-        kept = PodParts(cluster_values=parts.cluster_values, is_incomplete=parts.is_incomplete)
+        view = parts.view if not parts.is_tracked else None
+        kept = PodParts(view=view, cluster_values=parts.cluster_values, is_incomplete=parts.is_incomplete)
         if is_stated and kept != UNKNOWN_POD:
             self._by_uid[uid] = kept
 
     def forget_unwanted(self) -> None:
-        """Every source was read: of a pod that none wants only that is kept which a cluster says."""
-        for uid in [uid for uid, parts in self._by_uid.items() if not parts.is_tracked]:
+        """Every source was read: of a pod that none wants only that is kept which Podman or a cluster say."""
+        for uid, _ in self.untracked():
             self.forget(uid, is_stated=True)
 
     def on_forget(self, forgotten: Forgotten) -> None:

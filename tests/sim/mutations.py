@@ -18,6 +18,7 @@ from ipc.k8s.kubecontainer.probe_results import ProbeResults
 from ipc.k8s.kubecontainer.resize import ResizeJudge
 from ipc.link.eventloop.backoff import Backoff
 from ipc.link.messages.node_worker import EVERY_REQUEST
+from ipc.link.messages.pod_worker import SyncEffects
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.desired import pod_admission, resizes
 from supervisor.desired.claim_holders import ClaimHolders
@@ -71,15 +72,9 @@ def _forgets(self: ObservationRequests, *act: Any, **what: Any) -> None:
 
 
 def _tells_nothing(
-    self: ObservationRequests,
-    uid: str,
-    ids: Any,
-    *,
-    removed: Any = (),
-    unsure: bool,
-    original: Any = ObservationRequests.touched,
+    self: ObservationRequests, uid: str, effects: SyncEffects, original: Any = ObservationRequests.touched
 ) -> None:
-    original(self, uid, (), removed=removed, unsure=unsure)
+    original(self, uid, msgspec.structs.replace(effects, touched=()))
 
 
 def _answers_everything(self: GenericPLEG, status: Any, answers: int, original: Any = GenericPLEG._record) -> Any:
@@ -212,7 +207,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "leave terminal phases": replaced(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
     "remove before the sources were read": replaced(PodRemovals, "_is_enough_known", lambda self: True),
     "believe every label": replaced(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
-    "leave orphans": replaced(PodCache, "orphans", lambda self, known: []),
+    "leave orphans": replaced(PodCache, "orphans", lambda self: []),
     "wait for answers of the dead": replaced(PodLifecycle, "lost", lambda self: None),
     "forget what a lost sync was to remove": replaced(PodLifecycle, "_collect_again", lambda self, flight: None),
     "do not remove sandboxes": replaced(sync_terminating, "remove_sandbox", _removed_nothing),

@@ -16,7 +16,15 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from ipc.link.messages.base import Shutdown
-from ipc.link.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, Observation, Observe, Observed, Relisted
+from ipc.link.messages.node_worker import (
+    NodeWorkerCommand,
+    NodeWorkerReport,
+    Observation,
+    Observe,
+    Observed,
+    Relisted,
+)
+from ipc.link.messages.pod_worker import SyncEffects
 from ipc.link.shm.board import Board
 from ipc.link.wire.boot import ChildContext, Role, WorkerSettings
 from ipc.link.wire.channel import Channel
@@ -207,7 +215,7 @@ class Host:
 
 def to_list(*uids: str) -> Observe:
     """A request for pods of which more may have been touched than anybody knows."""
-    return Observe(uids=uids, unsure=uids)
+    return Observe(uids=uids, effects={uid: SyncEffects(unsure=True) for uid in uids})
 
 
 async def asked(master: Master, uid: str) -> Any:

@@ -145,14 +145,12 @@ class GenericPLEG:
 
     def take_request(self, request: Observe) -> None:
         """Observe the pods that the master asks for; its doubts of them hold until then."""
-        for uid, references in request.touched.items():
-            self.observer.touched.add(uid, references, removed=request.removed.get(uid, ()))
-        for uid, looks in request.looks.items():
-            self.observer.touched.looked(uid, decode_looks(looks))
-        for uid in request.unsure:
-            self.observer.touched.suspect(uid, self._now())
-        if request.unsure:
-            self._schedule.resync(self._now())
+        for uid, effects in request.effects.items():
+            looks = decode_looks(effects.looks)
+            self.observer.touched.add(uid, effects.touched, removed=effects.removed, looks=looks)
+            if effects.unsure:
+                self.observer.touched.suspect(uid, self._now())
+                self._schedule.resync(self._now())
         for uid in request.uids:
             self._numbers.ask(uid, request.number)
             self.request(uid)

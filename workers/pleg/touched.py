@@ -56,15 +56,17 @@ class Touched:
         """Everything was listed: a pod that was not seen had nothing then."""
 
     def add(
-        self, uid: str, references: Iterable[str] = (), *, removed: Iterable[str] = (), unsure: bool = False
+        self,
+        uid: str,
+        references: Iterable[str] = (),
+        *,
+        removed: Iterable[str] = (),
+        looks: tuple[Look, ...] = (),
+        unsure: bool = False,
     ) -> None:
         """Containers of the pod were made, changed or removed, or may have been. ``removed``: containers and sandboxes
-        that are gone for certain."""
-        self.restore(uid, Doubts(frozenset(references), frozenset(removed), is_unsure=unsure))
-
-    def looked(self, uid: str, looks: tuple[Look, ...]) -> None:
-        """A sync has seen these containers of the pod after its acts on them."""
-        self.restore(uid, Doubts(looks=looks))
+        that are gone for certain. ``looks``: containers as a sync has seen them after its acts on them."""
+        self.restore(uid, Doubts(frozenset(references), frozenset(removed), looks=looks, is_unsure=unsure))
 
     def hint(self, uid: str, container_id: str, wall: float) -> None:
         """Podman has told an event of that container."""

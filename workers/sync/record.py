@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipc.host.clock import rfc3339
 from ipc.k8s.api.pod_containers import container_type
 from ipc.k8s.api.v1.container import ResourceRequirements
-from ipc.link.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.link.messages.pod_worker import SyncAction, SyncDone, SyncEffects, SyncPod, SyncResult
 from ipc.link.messages.sync_error import SyncError
 from ipc.link.metrics import kubelet as metrics
 from ipc.link.metrics.reasons import OTHER, START_ERRORS
@@ -112,10 +112,7 @@ class SyncRecord:
             message=ended.message if ended else "",
             retry_at=ended.retry_at if ended else 0.0,
             changed=self.changed,
-            touched=tuple(self._touched),
-            removed=tuple(self._removed),
-            looks=tuple(self._looks.values()),
-            unsure=self._unsure,
+            effects=SyncEffects(tuple(self._touched), tuple(self._removed), tuple(self._looks.values()), self._unsure),
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(now_wall),
             evicted=self._evicted,

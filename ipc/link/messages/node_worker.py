@@ -26,6 +26,7 @@ from ipc.link.messages.base import (
     TakeProfile,
 )
 from ipc.link.messages.cluster import ClusterCommand, ClusterReport
+from ipc.link.messages.pod_worker import SyncEffects
 
 EVERY_REQUEST: Final = sys.maxsize
 MAX_REPORTED_IMAGES: Final = 2_000
@@ -49,14 +50,8 @@ class Observe(Message, frozen=True, kw_only=True):
     uids: tuple[str, ...]
     number: int = 0
     """Number of this request, rising; an observation says up to which it answers."""
-    touched: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """By uid: what a sync has made, changed or removed since the pod was observed (`SyncDone.touched`)."""
-    removed: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """By uid: what is gone since, by the answer of the call that removed it (`SyncDone.removed`)."""
-    looks: dict[str, tuple[bytes, ...]] = msgspec.field(default_factory=dict)
-    """By uid: containers as a sync has seen them (`SyncDone.looks`)."""
-    unsure: tuple[str, ...] = ()
-    """Uids of pods of which more may have been touched than is known."""
+    effects: dict[str, SyncEffects] = msgspec.field(default_factory=dict)
+    """By uid, of pods that syncs have changed since the request before."""
 
 
 class Relist(Message, frozen=True, kw_only=True):

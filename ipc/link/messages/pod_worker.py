@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
@@ -157,6 +158,30 @@ class CancelSync(Message, frozen=True, kw_only=True):
     generation: int
 
 
+class SyncEffects(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Effects of syncs on a pod since it was observed."""
+
+    touched: tuple[str, ...] = ()
+    """Containers, by id or name, and sandboxes, by id, that were made, started, killed or removed."""
+    removed: tuple[str, ...] = ()
+    """Containers, and sandboxes with everything in them, by id, of which Podman has answered that they were removed."""
+    looks: tuple[bytes, ...] = ()
+    """Containers as they were after the last act on them (`workers.kubecontainer.look`), instead of ``touched``."""
+    unsure: bool = False
+    """An act has failed or was interrupted: more may have been touched."""
+
+    def __or__(self, newer: SyncEffects) -> SyncEffects:
+        return SyncEffects(
+            touched=tuple(dict.fromkeys((*self.touched, *newer.touched))),
+            removed=tuple(dict.fromkeys((*self.removed, *newer.removed))),
+            looks=(*self.looks, *newer.looks),
+            unsure=self.unsure or newer.unsure,
+        )
+
+
+NO_EFFECTS: Final = SyncEffects()
+
+
 class SyncDone(Message, frozen=True, kw_only=True):
     """End of one SyncPod, always exactly one."""
 
@@ -176,14 +201,7 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """Wall time before which trying again is useless; 0 when unknown."""
     changed: bool = False
     """Something in the runtime was changed, or may have been: an observation is due."""
-    touched: tuple[str, ...] = ()
-    """Containers, by id or name, and sandboxes, by id, that were made, started, killed or removed."""
-    removed: tuple[str, ...] = ()
-    """Containers, and sandboxes with everything in them, by id, of which Podman has answered that they were removed."""
-    looks: tuple[bytes, ...] = ()
-    """Containers as they were after the last act on them (`workers.kubecontainer.look`), instead of ``touched``."""
-    unsure: bool = False
-    """An act has failed or was interrupted: more may have been touched."""
+    effects: SyncEffects = NO_EFFECTS
     cancelled: bool = False
     pull_failures: tuple[PullFailure, ...] = ()
     """Back-offs for the next sync of this pod."""

@@ -12,6 +12,7 @@ from itertools import pairwise
 from ipc.k8s.kubecontainer.pod_status import ContainerState
 from ipc.link.messages.base import EventReport
 from ipc.link.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track, Untrack
+from ipc.link.messages.pod_worker import SyncEffects
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import FakeRuntime
 from tests.support.node_worker import FOREVER, GROWN, IMAGE, NEVER_S, Host, Master, asked, gaps_between_relists, to_list
@@ -40,7 +41,7 @@ async def test_an_act_of_which_the_end_is_not_known_makes_relists_frequent_again
         await gaps_between_relists(master, 2)
         host.podman.mute = True
         before, began = len(master.reports), host.now()
-        master.send(Observe(uids=("u1",), unsure=("u1",)), Untrack(uid="u1"))
+        master.send(Observe(uids=("u1",), effects={"u1": SyncEffects(unsure=True)}), Untrack(uid="u1"))
         await asyncio.sleep(50.0)
         host.running("u1")
         await master.first(Relisted, lambda relisted: any(seen.uid == "u1" for seen in relisted.changed), before)
@@ -275,7 +276,9 @@ async def test_what_stops_for_ever_is_looked_at_alone_until_its_time_is_over() -
         await gaps_between_relists(master, GROWN)
         host.podman.abandon(container, "stopping")
         before, began, relists = len(master.reports), host.now(), host.calls("list_containers")
-        master.send(Observe(uids=("u1",), touched={"u1": (container,)}))  # as after a sync that could not end it
+        master.send(
+            Observe(uids=("u1",), effects={"u1": SyncEffects((container,))})
+        )  # as after a sync that could not end it
         await master.observation("u1", lambda s: s.containers[0].state is ContainerState.UNKNOWN, before)
         assert host.now() < began + 20 + STUCK_SLACK_S + 10.1
         assert host.calls("list_containers") == relists

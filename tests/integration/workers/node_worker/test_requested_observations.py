@@ -20,6 +20,7 @@ from ipc.link.messages.node_worker import (
     Track,
     Untrack,
 )
+from ipc.link.messages.pod_worker import SyncEffects
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.podman import FakePod
 from tests.fakes.runtime import Flavour
@@ -67,7 +68,7 @@ def test_what_a_sync_has_touched_is_all_that_podman_is_asked_for(others: int) ->
             host.podman.mute = True
             for calls, act in ((2, start), (2, restart), (2, remove)):
                 before, asked_at = len(host.runtime.calls), len(master.reports)
-                master.send(Observe(uids=("u1",), touched={"u1": act(host)}))
+                master.send(Observe(uids=("u1",), effects={"u1": SyncEffects(act(host))}))
                 seen = await master.observation("u1", after=asked_at)
                 assert list(host.runtime.calls)[before:] == ["inspect_container"] * calls
                 assert len(master.status(seen).containers) == len(pods_of(host, "u1"))
@@ -131,7 +132,7 @@ async def test_a_pod_whose_removal_was_answered_is_gone_without_a_question() -> 
         before = len(master.reports)
         remove(host)
         tell(host, events[:4])
-        master.send(Observe(uids=("u1",), touched={"u1": ()}, removed={"u1": (pod.id,)}))
+        master.send(Observe(uids=("u1",), effects={"u1": SyncEffects(removed=(pod.id,))}))
         gone = await master.observation("u1", lambda status: status.is_empty(), before)
         assert gone.observed_at > ended.observed_at
         master.send(Untrack(uid="u1"))
@@ -154,17 +155,17 @@ async def test_what_a_sync_has_seen_is_not_inspected_again_unless_it_was_touched
         infra, container = start(host)
         look = encode_look(Look(host.podman.inspected(infra), host.podman.clock.now().mono))
 
-        async def inspected(**request: Any) -> int:
+        async def inspected(*touched: str) -> int:
             before, asked_at = host.calls("inspect_container"), len(master.reports)
-            master.send(Observe(uids=("u1",), looks={"u1": (look,)}, **request))
+            master.send(Observe(uids=("u1",), effects={"u1": SyncEffects(touched, looks=(look,))}))
             seen = await master.observation("u1", after=asked_at)
             (sandbox,) = master.status(seen).sandboxes
             shown = host.podman.inspected(infra)
             assert (sandbox.infra_id, sandbox.state == SandboxState.READY) == (shown.id, shown.state == "running")
             return host.calls("inspect_container") - before
 
-        assert await inspected(touched={"u1": (container,)}) == 1, "the container alone"
-        assert await inspected(touched={"u1": (infra,)}) == 1, "it was touched after the look"
+        assert await inspected(container) == 1, "the container alone"
+        assert await inspected(infra) == 1, "it was touched after the look"
         assert await inspected() == 0
         host.podman.exit(host.podman.inspected(infra).id, 1)
         await inspected()  # an old look says nothing of what has ended
@@ -180,7 +181,7 @@ async def test_the_look_at_a_container_that_has_ended_since_is_checked() -> None
         look = encode_look(Look(host.podman.inspected(infra), host.podman.clock.now().mono))
         host.podman.exit(host.podman.inspected(infra).id, 1)
         asked_at = len(master.reports)
-        master.send(Observe(uids=("u1",), touched={"u1": (container,)}, looks={"u1": (look,)}))
+        master.send(Observe(uids=("u1",), effects={"u1": SyncEffects((container,), looks=(look,))}))
         seen = await master.observation("u1", after=asked_at)
         assert [sandbox.state for sandbox in master.status(seen).sandboxes] == [SandboxState.NOT_READY]
 
@@ -195,7 +196,7 @@ async def test_an_observation_says_which_requests_it_answers() -> None:
         master.send(Track(uid="u1", row=0))
         for number in (1, 2):
             before = len(master.reports)
-            master.send(Observe(uids=("u1",), number=number, touched={"u1": (container,)}))
+            master.send(Observe(uids=("u1",), number=number, effects={"u1": SyncEffects((container,))}))
             assert (await master.observation("u1", after=before)).answers == number
         before = len(master.reports)
         host.podman.exit(container, 3)
@@ -213,7 +214,7 @@ async def test_what_was_touched_is_inspected_again_when_that_has_failed() -> Non
         touched = start(host)
         host.runtime.fail(2, Flavour.FAILED, "inspect_container")
         before = len(master.reports)
-        master.send(Observe(uids=("u1",), touched={"u1": touched}))
+        master.send(Observe(uids=("u1",), effects={"u1": SyncEffects(touched)}))
         await master.first(ObservationFailed, after=before)
         seen = await master.observation("u1", after=before)
         assert len(master.status(seen).containers) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from ipc.link.messages.node_worker import Observe, Relist, Relisted, Track
+from ipc.link.messages.pod_worker import SyncEffects
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.support.node_worker import NEVER_S, Host, asked, node_worker
@@ -100,7 +101,7 @@ async def test_a_container_that_was_touched_since_its_end_is_inspected() -> None
         host.podman.exit(container, 3)
         await master.observation("u1", is_over, before)
         calls = len(host.runtime.calls)
-        master.send(Observe(uids=(), touched={"u1": (container,)}))
+        master.send(Observe(uids=(), effects={"u1": SyncEffects((container,))}))
         await asyncio.sleep(RECORD_HOLDS_S + 1)
         assert list(host.runtime.calls)[calls:].count("inspect_container") == 1
 

@@ -11,7 +11,7 @@ from ipc.host.clock import Instant
 from ipc.k8s.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes
 from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.link.messages.node_worker import ObservationFailed
-from ipc.link.messages.pod_worker import BeginningKept, ContainerBegins, SyncResult
+from ipc.link.messages.pod_worker import BeginningKept, ContainerBegins, SyncEffects, SyncResult
 from ipc.link.messages.sync_error import SyncError
 from supervisor.protocol.commands import RestsOn, Send
 from supervisor.protocol.events import BeginningRequest
@@ -297,7 +297,8 @@ def test_the_worker_is_told_that_all_containers_restart_until_everything_is_remo
     triggered = msgspec.structs.replace(running("a"), containers=exited("a", 42).containers)
     assert talk.see(triggered) == ["sync a"]
     assert talk.syncs["a"].restarting_all
-    talk.done("a", changed=True, removed=tuple(container.id for container in triggered.containers))
+    gone = tuple(container.id for container in triggered.containers)
+    talk.done("a", changed=True, effects=SyncEffects(removed=gone))
     removed = msgspec.structs.replace(triggered, containers=())
     assert talk.see(removed) == ["sync a"]
     assert not talk.syncs["a"].restarting_all, "now they start"

@@ -15,7 +15,7 @@ from ipc.k8s.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.k8s.kubecontainer.pod_failure import PodFailure
 from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.link.messages.node_worker import ImagesCollected, NodeObserved
-from ipc.link.messages.pod_worker import WorkType
+from ipc.link.messages.pod_worker import SyncEffects, WorkType
 from supervisor.managers.image_gc import IMAGE_GC_PERIOD_S
 from supervisor.protocol.events import EvictionsRestored, NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
 from tests.support.dialogue import Talk, absent, exited, pod, running
@@ -270,7 +270,7 @@ def test_dead_containers_go_before_a_pod_does() -> None:
     assert node.disk(5 * GIB) == ["observe a"]
     assert node.talk.see(with_dead("a")) == ["sync a"]
     assert node.talk.syncs["a"].dead_containers == ("old-a",)
-    node.talk.done("a", changed=True, removed=("old-a",))
+    node.talk.done("a", changed=True, effects=SyncEffects(removed=("old-a",)))
     assert "observe node ephemeral-storage" not in node.images_collected()
     assert "observe node ephemeral-storage" in node.talk.see(running("a"))
     assert node.disk(50 * GIB, pods={"a": GIB, "b": 1}) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.pods.board_rows import NO_ROW
 from supervisor.pods.cache import PodCache
+from supervisor.pods.parts import KnownPods
 
 
 def view(uid: str, at: float, *names: str) -> RuntimePodStatus:
@@ -15,11 +16,11 @@ def view(uid: str, at: float, *names: str) -> RuntimePodStatus:
 
 
 def test_nothing_is_known_before_the_first_relist() -> None:
-    assert PodCache().newer_than("a", 0.0) is None
+    assert PodCache(KnownPods()).newer_than("a", 0.0) is None
 
 
 def test_a_pod_that_a_newer_relist_did_not_contain_is_empty() -> None:
-    cache = PodCache()
+    cache = PodCache(KnownPods())
     cache.relisted(5.0)
     entry = cache.newer_than("a", 4.0)
     assert entry is not None
@@ -28,21 +29,21 @@ def test_a_pod_that_a_newer_relist_did_not_contain_is_empty() -> None:
 
 
 def test_an_older_view_never_replaces_a_newer_one() -> None:
-    cache = PodCache()
+    cache = PodCache(KnownPods())
     assert cache.set(view("a", 10.0, "web"), 0)
     assert not cache.set(view("a", 9.0), 0)
     assert cache.get("a").containers
 
 
 def test_only_content_counts_as_change() -> None:
-    cache = PodCache()
+    cache = PodCache(KnownPods())
     cache.set(view("a", 1.0, "web"), 0)
     assert not cache.set(view("a", 2.0, "web"), 0)
     assert cache.newer_than("a", 1.5) is not None
 
 
 def test_what_a_relist_says_nothing_about_was_seen_by_it_unchanged() -> None:
-    cache = PodCache()
+    cache = PodCache(KnownPods())
     cache.set(view("a", 5.0, "web"), 0)
     cache.relisted(7.0)
     cache.relisted(6.0)
@@ -53,7 +54,7 @@ def test_what_a_relist_says_nothing_about_was_seen_by_it_unchanged() -> None:
 
 
 def test_a_doubted_view_counts_for_nothing_until_the_next_one() -> None:
-    cache = PodCache()
+    cache = PodCache(KnownPods())
     cache.set(view("a", 5.0, "web"), 0)
     cache.invalidate("a")
     cache.relisted(7.0)
@@ -64,15 +65,17 @@ def test_a_doubted_view_counts_for_nothing_until_the_next_one() -> None:
 
 
 def test_orphans_are_what_runs_and_nobody_knows() -> None:
-    cache = PodCache()
+    known = KnownPods()
+    cache = PodCache(known)
     cache.set(view("a", 1.0, "web"), NO_ROW)
     cache.set(view("b", 1.0), NO_ROW)
-    assert cache.orphans(()) == ["a"]
-    assert cache.orphans({"a"}) == []
+    assert (cache.orphans(), sorted(cache.untracked())) == (["a"], ["a", "b"])
+    known.track("a")
+    assert cache.orphans() == []
 
 
 def test_a_relist_says_nothing_of_those_that_it_could_not_look_at() -> None:
-    cache = PodCache()
+    cache = PodCache(KnownPods())
     cache.set(view("a", 1.0, "web"), 0)
     cache.relisted(7.0, unseen=["a", "b"])
     assert cache.newer_than("a", 0.5) is None

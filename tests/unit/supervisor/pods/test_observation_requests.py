@@ -6,7 +6,9 @@ import pytest
 
 from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.link.messages.node_worker import EVERY_REQUEST, Observation
+from ipc.link.messages.pod_worker import SyncEffects
 from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.parts import KnownPods
 
 
 def seen(at: float, uid: str = "a", answers: int = EVERY_REQUEST) -> Observation:
@@ -20,9 +22,16 @@ def asked(requests: ObservationRequests) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def requests() -> ObservationRequests:
+def known() -> KnownPods:
+    made = KnownPods()
+    made.track("a")
+    return made
+
+
+@pytest.fixture
+def requests(known: KnownPods) -> ObservationRequests:
     """One pod, tracked from the beginning and observed at 1."""
-    made = ObservationRequests()
+    made = ObservationRequests(known)
     made.track("a", 0.0)
     made.take(seen(1.0))
     return made
@@ -62,36 +71,34 @@ def test_a_periodic_sync_takes_no_view_from_before_a_sync_with_effect(requests: 
 
 
 def test_a_request_tells_once_what_acts_have_touched(requests: ObservationRequests) -> None:
-    requests.touched("a", ["c1"], unsure=False)
-    requests.touched("a", ["c2"], unsure=False)
+    requests.touched("a", SyncEffects(("c1",)))
+    requests.touched("a", SyncEffects(("c2",)))
     requests.lost("b", 2.0)
     request = requests.take_request()
     assert request is not None
-    assert (request.uids, request.touched) == (("a", "b"), {"a": ("c1", "c2"), "b": ()})
-    assert request.unsure == ("b",)
+    assert request.uids == ("a", "b")
+    assert request.effects == {"a": SyncEffects(("c1", "c2")), "b": SyncEffects(unsure=True)}
     assert requests.take_request() is None
 
 
 def test_a_request_brings_once_what_acts_have_seen(requests: ObservationRequests) -> None:
     for look in (b"one", b"two"):
-        requests.touched("a", (), unsure=False)
-        requests.looked("a", (look,))
-    requests.touched("b", ["c1"], unsure=False)
-    requests.looked("b", ())
+        requests.touched("a", SyncEffects(looks=(look,)))
+    requests.touched("b", SyncEffects(("c1",)))
     request = requests.take_request()
     assert request is not None
-    assert request.looks == {"a": (b"one", b"two")}
-    requests.touched("a", ["c1"], unsure=False)
+    assert {uid: each.looks for uid, each in request.effects.items()} == {"a": (b"one", b"two"), "b": ()}
+    requests.touched("a", SyncEffects(("c1",)))
     request = requests.take_request()
     assert request is not None
-    assert request.looks == {}
+    assert not request.effects["a"].looks
 
 
 def test_a_view_that_knows_nothing_of_the_last_act_does_not_count_however_new_it_is(
     requests: ObservationRequests,
 ) -> None:
     requests.acted("a", 2.0, with_effect=True)
-    requests.touched("a", ["c1"], unsure=False)
+    requests.touched("a", SyncEffects(("c1",)))
     request = requests.take_request()
     assert request is not None
     ended = RuntimePodStatus(uid="a", name="ended", observed_at=3.0)
@@ -109,7 +116,7 @@ def test_after_a_look_at_everything_since_the_act_what_knows_no_number_counts_ag
 ) -> None:
     """The request is still on its way; the relist has shown what the act has made."""
     requests.acted("a", 2.0, with_effect=True)
-    requests.touched("a", ["c1"], unsure=False)
+    requests.touched("a", SyncEffects(("c1",)))
     requests.take_request()
     requests.take(seen(1.5))
     requests.take(seen(2.5, answers=0))
@@ -124,12 +131,12 @@ def test_after_a_look_at_everything_since_the_act_what_knows_no_number_counts_ag
 def test_a_new_node_worker_is_told_of_acts_that_its_list_may_not_have_seen(requests: ObservationRequests) -> None:
     """The request that told of them was on its way, and its list may be older than they are."""
     requests.acted("a", 2.0, with_effect=True)
-    requests.touched("a", ["c1"], unsure=False)
+    requests.touched("a", SyncEffects(("c1",)))
     assert asked(requests) == ("a",)
     requests.ask_again()
     request = requests.take_request()
     assert request is not None
-    assert (request.uids, request.unsure) == (("a",), ("a",))
+    assert (request.uids, request.effects["a"].unsure) == (("a",), True)
     requests.take(seen(3.0, answers=request.number - 1))
     assert requests.newer("a") is None, "it knows of no act"
     requests.take(seen(4.0, answers=request.number))
@@ -138,7 +145,7 @@ def test_a_new_node_worker_is_told_of_acts_that_its_list_may_not_have_seen(reque
 
 def test_a_new_node_worker_need_not_be_told_of_acts_that_were_seen(requests: ObservationRequests) -> None:
     requests.acted("a", 2.0, with_effect=True)
-    requests.touched("a", ["c1"], unsure=False)
+    requests.touched("a", SyncEffects(("c1",)))
     assert asked(requests) == ("a",)
     requests.take(seen(3.0))
     requests.ask_again()
@@ -146,7 +153,7 @@ def test_a_new_node_worker_need_not_be_told_of_acts_that_were_seen(requests: Obs
 
 
 def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationRequests) -> None:
-    requests.touched("a", (), unsure=False)
+    requests.touched("a", SyncEffects())
     assert asked(requests) == ("a",)
     requests.ask_again()
     assert asked(requests) == ("a",)
@@ -186,36 +193,36 @@ def test_a_new_node_worker_asks_again_by_itself_for_what_it_could_not_see(reques
     assert requests.newer("a") is not None
 
 
-def test_a_new_node_worker_is_told_of_what_may_come_late(requests: ObservationRequests) -> None:
-    requests.touched("a", (), unsure=True)
+def test_a_new_node_worker_is_told_of_what_may_come_late(requests: ObservationRequests, known: KnownPods) -> None:
+    requests.touched("a", SyncEffects(unsure=True))
     for _ in range(2):
         request = requests.take_request()
         assert request is not None
-        assert (request.uids, request.unsure) == (("a",), ("a",))
+        assert (request.uids, request.effects["a"].unsure) == (("a",), True)
         requests.take(seen(2.0))
         requests.ask_again()
-    requests.forget("a")
+    known.forget("a")
     requests.ask_again()
     request = requests.take_request()
-    assert request is None or not request.unsure
+    assert request is None
 
 
 def test_a_request_tells_once_what_is_gone(requests: ObservationRequests) -> None:
-    requests.touched("a", ["c1"], removed=["s1"], unsure=False)
-    requests.touched("a", (), removed=["s2"], unsure=False)
+    requests.touched("a", SyncEffects(("c1",), removed=("s1",)))
+    requests.touched("a", SyncEffects(removed=("s2",)))
     request = requests.take_request()
     assert request is not None
-    assert (request.touched, request.removed) == ({"a": ("c1",)}, {"a": ("s1", "s2")})
-    requests.touched("a", (), unsure=False)
+    assert request.effects == {"a": SyncEffects(("c1",), removed=("s1", "s2"))}
+    requests.touched("a", SyncEffects())
     request = requests.take_request()
     assert request is not None
-    assert (request.touched, request.removed) == ({"a": ()}, {})
+    assert request.effects == {}
 
 
-def test_a_view_of_a_pod_that_was_forgotten_is_not_kept(requests: ObservationRequests) -> None:
-    requests.forget("a")
+def test_a_view_of_a_pod_that_was_forgotten_is_not_kept(requests: ObservationRequests, known: KnownPods) -> None:
+    known.forget("a")
     assert requests.take(seen(2.0)) is None
-    assert requests.cache.entry("a") is None
+    assert list(known.items()) == []
 
 
 @pytest.mark.parametrize(("relisted_at", "is_gone"), [(2.0, False), (4.0, True)])
@@ -227,8 +234,8 @@ def test_of_a_pod_that_nobody_states_yet_a_relist_says_nothing_that_is_older_tha
         id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, hash="", created_at=1.0
     )
     view = RuntimePodStatus(uid="b", observed_at=3.0, sandboxes=(sandbox,))
-    requests = ObservationRequests()
+    requests = ObservationRequests(KnownPods())
     requests.take(Observation(uid="b", observed_at=3.0, changed=True, row=0, status=view))
-    for absent in requests.absent(relisted_at, (), requests.cache.unknown(())):
+    for absent in requests.absent(relisted_at, (), requests.cache.untracked()):
         requests.take(absent)
     assert requests.cache.get("b").is_empty() == is_gone

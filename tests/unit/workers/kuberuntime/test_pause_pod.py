@@ -21,7 +21,7 @@ def test_a_pod_is_paused_and_goes_on_as_it_was(tmp_path: Path) -> None:
         before = host.running()
         paused = await host.sync(of, freeze=Freeze.PAUSE)
         assert (targets(paused), paused.changed) == ([("PausePod", "")], True)
-        assert set(before.values()) <= set(paused.touched)
+        assert set(before.values()) <= set(paused.effects.touched)
         assert is_frozen(await host.observe(UID))
         assert host.running() == {}
         resumed = await host.sync(of, freeze=Freeze.RESUME)

@@ -99,7 +99,7 @@ def test_a_call_that_fails_or_is_lost_is_made_good_by_the_next_sync(tmp_path: Pa
         before, larger = host.running(), sized_pod(("200m", "128Mi"))
         host.runtime.fail(2, flavour, "update_container")
         done = await host.sync(larger)
-        assert done.unsure
+        assert done.effects.unsure
         assert limits(host, "a")[1] == 128
         (given,) = done.actuated.values()
         assert given.limits == {"cpu": "100m", "memory": "128Mi"}, "what has been answered is known"

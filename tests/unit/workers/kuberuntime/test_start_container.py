@@ -83,11 +83,11 @@ def test_a_container_that_was_started_of_a_known_image_is_looked_at_instead_of_i
     async def scenario(host: FakeHost) -> None:
         host.runtime.image_list = "first"
         started, done = await host.start(pod("main"), "main")
-        looks = {look.container.id: look.container for look in decode_looks(done.looks)}
+        looks = {look.container.id: look.container for look in decode_looks(done.effects.looks)}
         id = host.running()["main"]
         assert started
         assert looks[id] == host.podman.inspected(id)
-        assert id not in done.touched
+        assert id not in done.effects.touched
 
     on_host(tmp_path, scenario)
 
@@ -148,8 +148,8 @@ def test_one_whose_image_may_have_changed_meanwhile_is_inspected(tmp_path: Path,
         started, done = await host.start(pod("main"), "main")
         id = host.running()["main"]
         assert started
-        assert id not in [look.container.id for look in decode_looks(done.looks)]
-        assert id in done.touched
+        assert id not in [look.container.id for look in decode_looks(done.effects.looks)]
+        assert id in done.effects.touched
 
     on_host(tmp_path, scenario)
 

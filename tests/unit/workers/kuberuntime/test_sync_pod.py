@@ -42,12 +42,12 @@ def test_a_new_pod_starts(tmp_path: Path) -> None:
         assert (done.changed, done.error) == (True, "")
         assert host.running().keys() == {"a", "b"}
         assert host.reasons() == [f"{r} spec.containers{{{n}}}" for n in "ab" for r in ("Pulled", "Created", "Started")]
-        assert (done.touched, done.unsure) == (tuple(host.running().values()), False)
-        (infra,) = decode_looks(done.looks)
+        assert (done.effects.touched, done.effects.unsure) == (tuple(host.running().values()), False)
+        (infra,) = decode_looks(done.effects.looks)
         shown = await host.runtime.inspect_container(infra_name(pod("a", "b"), 0))
         assert infra.container == shown, "the infra container need not be inspected again"
         again = await host.sync(pod("a", "b"))
-        assert (again.changed, again.touched, again.results) == (False, (), ())
+        assert (again.changed, again.effects.touched, again.results) == (False, (), ())
         assert again.summary == "found 2 of 2 containers as they should be; nothing to do"
 
     on_host(tmp_path, scenario)
@@ -116,7 +116,7 @@ def test_changing_one_container_changes_one_id(tmp_path: Path) -> None:
         done = await host.sync(pod("a", container("b", args=("sleep", "1000001")), "c"))
         after = host.running()
         # The end of the old one shows by itself: only the OCI runtime's work has to be asked for.
-        assert (done.touched, done.removed, done.unsure) == ((after["b"],), (), False)
+        assert (done.effects.touched, done.effects.removed, done.effects.unsure) == ((after["b"],), (), False)
         assert {name for name in after if after[name] != before[name]} == {"b"}
         assert results(done) == [("KillContainer", "b", ""), ("StartContainer", "b", "")]
         assert [e.message for e in host.events if e.reason == "Killing"] == [
@@ -377,7 +377,7 @@ def test_a_timeout_ends_the_sync(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         host.runtime.fail(1, Flavour.TIMED_OUT, "create_container")
         done = await host.sync(pod("a", "b"))
-        assert (done.error, done.changed, done.unsure) == ("Timeout", True, True)
+        assert (done.error, done.changed, done.effects.unsure) == ("Timeout", True, True)
         assert host.running() == {}
         assert results(done) == [("CreatePodSandbox", "web", "")]
 
@@ -532,7 +532,7 @@ def test_a_cancelled_sync_ends_at_its_next_step(tmp_path: Path) -> None:
         done = await host.sync(pod("a"), cancel=cancel)
         assert (done.cancelled, done.error, done.changed) == (True, "", True)
         created = [c.id for c in host.podman.containers.values() if not c.is_infra]
-        assert (done.touched, done.unsure) == (tuple(created), False)
+        assert (done.effects.touched, done.effects.unsure) == (tuple(created), False)
         assert host.running() == {}
 
     on_host(tmp_path, scenario)

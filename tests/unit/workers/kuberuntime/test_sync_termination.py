@@ -11,7 +11,7 @@ import pytest
 
 from ipc.k8s.api.v1.container import Container
 from ipc.k8s.api.v1.pod import Pod
-from ipc.link.messages.pod_worker import SyncDone, WorkType
+from ipc.link.messages.pod_worker import NO_EFFECTS, SyncDone, WorkType
 from ipc.link.messages.sync_error import SyncError
 from tests.fakes.runtime import Flavour
 from tests.support.pods import UID, container, pod
@@ -103,9 +103,14 @@ def test_one_call_takes_an_unwanted_pod_away(tmp_path: Path) -> None:
         (sandbox,) = host.podman.pods
         host.runtime.calls.clear()
         stopped = await host.sync(of, WorkType.TERMINATING, grace_period_s=2, remove=True)
-        assert (stopped.changed, stopped.touched, stopped.removed) == (True, (), ())
+        assert (stopped.changed, stopped.effects) == (True, NO_EFFECTS)
         removed = await host.sync(of, WorkType.TERMINATED, remove=True)
-        assert (removed.changed, removed.touched, removed.removed, removed.unsure) == (True, (), (sandbox,), False)
+        assert (removed.changed, removed.effects.touched, removed.effects.removed, removed.effects.unsure) == (
+            True,
+            (),
+            (sandbox,),
+            False,
+        )
         acts = [verb for verb in host.runtime.calls if verb in ("kill_container", "wait_exit", "remove_pod")]
         assert acts == ["remove_pod"]
 
@@ -184,7 +189,7 @@ def test_what_cannot_be_signalled_past_podman_is_signalled_by_it(tmp_path: Path,
         done = await host.sync(of, WorkType.TERMINATING, remove=True)
         assert list(host.runtime.calls).count("kill_container") == 1
         (killed,) = (await host.observe(UID)).containers
-        assert (killed.exit_code, done.touched) == (7, (killed.id,))
+        assert (killed.exit_code, done.effects.touched) == (7, (killed.id,))
 
     on_host(tmp_path, scenario)
 
