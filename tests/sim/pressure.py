@@ -299,7 +299,7 @@ class PressureWatch:
         if not self._short_of(self._seen, RECLAIM):
             self._trace.broke(f"{uid[:8]} is evicted, and there is enough of everything")
         before = self._going
-        if before is not None and now < before.until and self._podman.of_pod(before.uid):
+        if before is not None and now < before.until and self._runs(before.uid):
             self._trace.broke(f"{uid[:8]} is evicted while {before.uid[:8]} still goes")
         if self._measured_at <= self._last_eviction_at:
             self._trace.broke(f"{uid[:8]} is evicted, and nobody has measured anything for that")
@@ -307,6 +307,10 @@ class PressureWatch:
             self._trace.broke(f"{uid[:8]} is evicted before unused images were removed")
         self._last_eviction_at = now
         self._going = _Going(uid, now + grace_period_s + CLEANUP_S)
+
+    def _runs(self, uid: str) -> bool:
+        """Whether anything of that pod runs: the dead stay, and take nothing that is short."""
+        return any(container.state == "running" for container in self._podman.of_pod(uid))
 
     def _is_reclaimable(self) -> bool:
         """Only disks are short, and images lie on all of those that are."""
