@@ -23,6 +23,7 @@ from ipc.k8s.api.v1.status import (
     VolumeMountStatus,
     VolumeStatus,
 )
+from ipc.k8s.kubecontainer.hashing import is_made_from
 from ipc.k8s.kubecontainer.initialized import has_any_active_regular_container_started, passed_init_containers
 from ipc.k8s.kubecontainer.pod_status import ContainerState as Observed
 from ipc.k8s.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
@@ -59,6 +60,18 @@ class ContainerStatusInput(msgspec.Struct, frozen=True, kw_only=True, dict=True)
     def has_created(self) -> bool:
         """Whether some regular container was made and has not ended."""
         return has_any_regular_container_created(self.pod, self.observed)
+
+    @functools.cached_property
+    def is_over(self) -> bool:
+        """Whether every regular container has ended, as it is wanted, and none starts again."""
+        return not self.restarting_all and all(map(self._has_ended, self.pod.spec.containers))
+
+    def _has_ended(self, container: Container) -> bool:
+        spec, newest = self.pod.spec, self.observed.newest(container.name)
+        if newest is None or container.name in self.replaced or not is_made_from(newest, spec, container):
+            return False
+        again = should_container_be_restarted(container, spec, newest, deleting=self.terminating)
+        return newest.state is Observed.EXITED and not again
 
     @functools.cached_property
     def passed(self) -> frozenset[str]:
@@ -210,7 +223,8 @@ def _lost_sight_of(given: ContainerStatusInput, status: ContainerStatus, old: Co
 def _is_initialized(
     given: ContainerStatusInput, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
 ) -> bool:
-    """An init container that is done, or long gone from a pod whose regular containers are there: not started again.
+    """An init container that is done, or long gone from a pod whose regular containers are there, or over: not started
+    again.
     Gone to make room for the next start of all of them is not that: some regular ones only go later."""
     if seen:
         return seen[0].state is Observed.EXITED and seen[0].exit_code == 0
@@ -218,7 +232,7 @@ def _is_initialized(
         status.state.waiting is not None
         and not (given.restarting_all and status.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS)
         and not is_restartable_init(container)
-        and given.has_created
+        and (given.has_created or given.is_over)
     )
 
 

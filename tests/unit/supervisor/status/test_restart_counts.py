@@ -140,7 +140,8 @@ def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again(sta
 def test_an_init_container_behind_which_another_has_begun_does_not_start_again(sandbox_id: str, count: int) -> None:
     """In this sandbox; in one before it that says nothing of this one."""
     init = (Container(name="late"), Container(name="main"))
-    pod = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(init_containers=init, containers=()))
+    spec = PodSpec(init_containers=init, containers=(Container(name="other"),))
+    pod = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=spec)
     sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY)
     begun = msgspec.structs.replace(lifecycle("a", 0, RUNNING), sandbox_id=sandbox_id)
     observed = RuntimePodStatus(uid="u", sandboxes=(sandbox,), containers=(begun,), lost_attempts={"late": 3})

@@ -6,10 +6,12 @@ import msgspec
 import pytest
 
 from ipc.host.clock import Instant
+from ipc.k8s.api.pod_containers import ContainerKind
 from ipc.k8s.api.v1.container import Container
 from ipc.k8s.api.v1.meta import ObjectMeta
 from ipc.k8s.api.v1.pod import Pod, PodSpec, RestartPolicy
 from ipc.k8s.api.v1.status import ContainerState, ContainerStatus, PodStatus
+from ipc.k8s.kubecontainer.hashing import container_hash
 from ipc.k8s.kubecontainer.pod_status import (
     CONTAINER_STATUS_UNKNOWN,
     RuntimeContainerStatus,
@@ -211,6 +213,28 @@ def test_a_pod_that_went_down_while_it_initialized_says_how_far_it_came(
     assert [words(each.state) for each in down.init_container_statuses] == expected_init
     assert words(main_of(down).state) == expected_main
     assert down.phase == "Failed"
+
+
+@pytest.mark.parametrize(
+    ("policy", "exit_code", "hash", "phase"),
+    [
+        ("Never", 0, "", "Succeeded"),
+        ("Never", 1, "", "Failed"),
+        ("OnFailure", 0, "", "Succeeded"),
+        ("OnFailure", 1, "", "Pending"),
+        ("Always", 0, "", "Pending"),
+        ("Never", 0, "of another manifest", "Pending"),
+    ],
+)
+def test_an_init_container_of_which_nothing_is_known_keeps_no_pod_from_its_end(
+    policy: RestartPolicy, exit_code: int, hash: str, phase: str
+) -> None:
+    """It was written when the pod was done, or nothing is left of it."""
+    wanted = pod(policy, init=(Container(name="first", image="i"),))
+    made_from = hash or container_hash(wanted.spec.containers[0], ContainerKind.REGULAR)
+    ended = container(Observed.EXITED, hash=made_from, exit_code=exit_code, finished_at=70.0, is_remembered=True)
+    nothing_left = RuntimePodStatus(uid="u", observed_at=1.0, containers=(ended,))
+    assert made_of(wanted=wanted, observed=nothing_left).phase == phase
 
 
 # --- termination messages ---
