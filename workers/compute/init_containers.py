@@ -104,13 +104,14 @@ class _LostProgress(msgspec.Struct, frozen=True):
 
 def _lost_progress(given: DecisionInput) -> _LostProgress:
     """The progress that the record of ends tells, of a pod that restarts nothing. Runs before one that is done may be
-    forgotten; a regular container that ran says that all are. A later attempt of such a pod's sandbox replaces one for
-    the manifest's sake, and everything begins anew."""
+    forgotten; a regular container that ran says that all are. A redefined sandbox begins anew: what ran before it is
+    removed, and so forgotten, and of regular containers only a first attempt's say anything."""
     containers = given.pod.spec.init_containers
-    if given.pod.spec.restart_policy != "Never" or given.change.attempt:
+    if given.pod.spec.restart_policy != "Never" or given.change.redefined:
         return _LostProgress()
-    mains = ((main, _lost_run(given, main)) for main in given.pod.spec.containers)
-    if any(ran is not None and not is_redefined(given, main, ran) for main, ran in mains):
+    mains = () if given.change.attempt else given.pod.spec.containers
+    ran = ((main, _lost_run(given, main)) for main in mains)
+    if any(run is not None and not is_redefined(given, main, run) for main, run in ran):
         return _LostProgress(len(containers))
     passed = 0
     for index, container in enumerate(containers):
@@ -127,7 +128,7 @@ def _lost_progress(given: DecisionInput) -> _LostProgress:
 def _lost_run(given: DecisionInput, container: Container) -> RuntimeContainerStatus | None:
     """The newest run, if nothing is left of it and of its sandbox."""
     newest = given.status.newest(container.name)
-    return newest if newest is not None and newest.is_remembered and not given.is_inside(newest) else None
+    return newest if newest is not None and given.is_lost(newest) else None
 
 
 def _progress(given: DecisionInput, left: tuple[Container, ...]) -> str:

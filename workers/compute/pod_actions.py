@@ -158,24 +158,23 @@ def _too_many_on_the_node(given: DecisionInput) -> tuple[RuntimeContainerStatus,
 
 
 def _never_again(given: DecisionInput) -> bool:
-    """A pod that restarts nothing and has begun does not get a second sandbox in place of a lost one. Where nothing is
-    left of it, it goes on with what has not begun (`_is_done`, `left_to_run`), unless an init container has failed."""
+    """A pod that restarts nothing and has begun gets no second sandbox in place of a lost one. Where nothing is left of
+    what has begun, it goes on with the rest (`_is_done`, `left_to_run`), unless an init container has failed."""
     if given.pod.spec.restart_policy != "Never" or given.change.redefined:
         return False
-    if given.status.sandboxes:
-        return given.change.attempt != 0 and bool(given.status.containers)
-    return has_failed_for_good(given)
+    has_begun = given.change.attempt != 0 and not all(map(given.is_lost, given.status.containers))
+    return has_begun or has_failed_for_good(given)
 
 
 def _is_done(given: DecisionInput, container: Container) -> bool:
-    """Succeeded, and its policy (or else the pod's) is OnFailure; or ended, in a pod that restarts nothing and of whose
-    sandbox nothing is left, and nobody wants it to begin anew."""
+    """Succeeded, and its policy (or else the pod's) is OnFailure; or ended, in a pod that restarts nothing and in a
+    sandbox of which nothing is left, and nobody wants it to begin anew."""
     pod, newest = given.pod, given.status.newest(container.name)
     if newest is None or newest.state is not ContainerState.EXITED or newest.id in given.restarts:
         return False
     if newest.exit_code == 0 and (container.restart_policy or pod.spec.restart_policy) == "OnFailure":
         return True
-    is_over = pod.spec.restart_policy == "Never" and not given.status.sandboxes
+    is_over = pod.spec.restart_policy == "Never" and (given.is_lost(newest) or not given.status.sandboxes)
     return is_over and not is_redefined(given, container, newest)
 
 

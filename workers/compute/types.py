@@ -50,6 +50,10 @@ class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
         newest = self.status.newest(name)
         return newest if newest is not None and self.is_inside(newest) else None
 
+    def is_lost(self, container: RuntimeContainerStatus) -> bool:
+        """Whether nothing is left of the container, nor of its sandbox."""
+        return container.is_remembered and all(container.sandbox_id != each.id for each in self.status.sandboxes)
+
     def probe_results_of(self, container: RuntimeContainerStatus) -> ProbeResults:
         """Probe results of the container so far."""
         return self.probe_results.get(container.id, NO_PROBE_RESULTS)

@@ -264,14 +264,40 @@ def test_in_the_sandbox_that_was_made_then_what_was_done_before_counts(
     assert (going <= inside.keys(), actions.kill_pod) == (True, False), "what is removed is forgotten"
 
 
-@pytest.mark.parametrize(
-    ("policy", "attempt"), [("Always", 0), ("OnFailure", 0), ("Never", 1)], ids=["always", "on failure", "redefined"]
-)
-def test_where_it_begins_anew_nothing_of_before_counts(policy: str, attempt: int) -> None:
-    """A pod that restarts, and one whose manifest asks for another sandbox."""
+@pytest.mark.parametrize("policy", ["Always", "OnFailure"])
+def test_where_everything_starts_again_nothing_of_before_counts(policy: str) -> None:
     of = initialized_by(container("i1"), container("i2"), restart_policy=policy)
-    actions = compute(of, *lost(of, i1=DONE), sandboxes=(sandbox(of, attempt),))
-    assert outcome(actions) == (["i1"], [], [])
+    assert outcome(compute(of, *lost(of, i1=DONE))) == (["i1"], [], [])
+
+
+def test_in_a_redefined_sandbox_it_begins_anew_and_what_was_done_is_forgotten() -> None:
+    old = sandbox(ONE_RUN, hash="of another manifest", state=SandboxState.NOT_READY)
+    actions = compute(ONE_RUN, *lost(ONE_RUN, i1=DONE), sandboxes=(old,))
+    assert (outcome(actions)[0], [run.name for run in actions.init_containers_to_prune]) == (["i1"], ["i1"])
+
+
+@pytest.mark.parametrize(
+    ("ends", "inside", "goes_on"),
+    [
+        ({"i1": DONE}, {}, ["s1"]),
+        ({"i1": DONE}, {"s1": EXITED}, []),
+        ({"i1": DONE, "i2": FAILED}, {}, []),
+        ({"i1": DONE, "i2": DONE, "main": DONE}, {}, []),
+        ({"i1": DONE, "i2": DONE, "main": DONE | EDITED}, {}, ["s1"]),
+    ],
+)
+def test_a_sandbox_in_which_nothing_has_begun_is_replaced_too(
+    ends: dict[str, dict[str, Any]], inside: dict[str, ContainerState], goes_on: list[str]
+) -> None:
+    """After one of which nothing is left. Where something has begun, the pod is done (computePodActions)."""
+    here = [seen(ONE_RUN, name, state, 1) for name, state in inside.items()]
+    actions = compute(
+        ONE_RUN, *lost(ONE_RUN, **ends), *here, sandboxes=(sandbox(ONE_RUN, state=SandboxState.NOT_READY),)
+    )
+    assert (actions.create_sandbox, outcome(actions)[0]) == (bool(goes_on), goes_on)
+    if goes_on:
+        after = compute(ONE_RUN, *lost(ONE_RUN, **ends), sandboxes=(sandbox(ONE_RUN, 1),))
+        assert outcome(after)[0] == goes_on
 
 
 def test_what_its_own_policy_tries_again_is_tried_again() -> None:
