@@ -49,6 +49,7 @@ from supervisor.protocol.commands import (
     RestsOn,
     Send,
     ShutdownChanged,
+    WorkersWanted,
 )
 from supervisor.protocol.events import (
     BindingsRestored,
@@ -476,7 +477,7 @@ class Agent:
         self._feed(event)
 
     def _feed(self, event: LoopEvent) -> bool:
-        """Whether that has consequences."""
+        """Whether that has consequences. How many workers are wanted is counted at every event, whatever it says."""
         if not self.alive:
             return False
         if isinstance(event, Observations):
@@ -484,7 +485,7 @@ class Agent:
         commands = self._handle(event)
         carry_out(commands, self._effects)
         self._disk.keep()
-        return bool(commands)
+        return any(not isinstance(command, WorkersWanted) for command in commands)
 
     def _loop_effects(self) -> Effects:
         note = self._given.trace.note
