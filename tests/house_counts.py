@@ -36,6 +36,9 @@ OTHERWISE_KEYED: Final = frozenset(
 """Collections by another text than a pod's UID: a container's id, a namespace, an event's or a volume's name."""
 _BY_TEXT: Final = re.compile(r"(?:default)?dict\[str,|(?:frozen)?set\[str\]")
 MAX_ATTRIBUTES: Final = 15
+COMMON_NAMES: Final = frozenset({"close", "read", "run", "start", "stop"})
+"""Public methods that any number of classes may have. Any other word that many have leads a reader nowhere."""
+MAX_OF_A_NAME: Final = 5
 
 
 class Attribute(NamedTuple):
@@ -96,6 +99,27 @@ def large_classes() -> Mapping[str, int]:
     return {name: len(names) for name, names in sorted(counts.items()) if len(names) > MAX_ATTRIBUTES}
 
 
+def widespread_names() -> Mapping[str, list[str]]:
+    """Public methods that more than `MAX_OF_A_NAME` classes have, and these; properties are values."""
+    owners: dict[str, list[str]] = {}
+    for room in ROOMS:
+        for path in _modules(room):
+            for found in ast.walk(house.syntax_tree(path)):
+                if isinstance(found, ast.ClassDef):
+                    for name in public_methods(found):
+                        owners.setdefault(name, []).append(found.name)
+    return {name: classes for name, classes in owners.items() if len(classes) > MAX_OF_A_NAME}
+
+
+def public_methods(of: ast.ClassDef) -> Iterator[str]:
+    """Names of its methods that others call, but for `COMMON_NAMES`."""
+    for each in of.body:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            is_value = any(ast.unparse(decorator) == "property" for decorator in each.decorator_list)
+            if not (is_value or each.name.startswith("_") or each.name in COMMON_NAMES):
+                yield each.name
+
+
 def uses_of_parts() -> int:
     """Number of times that a class reaches through ``_parts`` for what another one owns."""
     return sum(path.read_text().count("_parts.") for room in ROOMS for path in _modules(room))
@@ -109,6 +133,7 @@ def lines() -> Mapping[str, int]:
 def main() -> None:
     found = collections_by_uid()
     print(f"{len(found)} collections by UID outside a pod's record:", *found, sep="\n  ")
+    print(f"public methods of more than {MAX_OF_A_NAME} classes:", dict(widespread_names()))
     print(f"{uses_of_parts()} uses of _parts.")
     print(f"classes of more than {MAX_ATTRIBUTES} attributes:", dict(large_classes()))
     print("lines:", dict(lines()), "together", sum(lines().values()))

@@ -42,8 +42,8 @@ class ClaimHolders(msgspec.Struct, eq=False):
             self._holders[claim] = next(running, state.uid)
         return self._holders[claim] == state.uid
 
-    def tick(self) -> None:
-        """Pods that wait for a claim are synced when its holder has let go."""
+    def let_go(self) -> None:
+        """Have the pods synced that wait for a claim whose holder has let go."""
         for claim, uid in list(self._holders.items()):
             if not self._uses(uid, claim):
                 del self._holders[claim]

@@ -70,11 +70,11 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
     def on_volume_deleted(self, answer: VolumeDeleted, now: Instant) -> None:
         self._take(self._volumes.on_deleted(answer, now), now)
 
-    def tick(self, now: Instant) -> None:
+    def carry_out_due(self, now: Instant) -> None:
         """Do what is due of objects; called once a second. Pods that wait for sources which were not read yet do so for
         a while only: they are tried again."""
         self._pod_table.touch(self._delivery.take_early())
-        self._take(self._volumes.tick(now), now)
+        self._take(self._volumes.retry_releases(now), now)
 
     def _take(self, update: ObjectUpdate, now: Instant) -> None:
         if not (update.stated or update.gone):

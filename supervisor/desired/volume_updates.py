@@ -113,9 +113,9 @@ class VolumeUpdates:
         self._delete(now)
         return changes.update
 
-    def tick(self, now: Instant) -> ObjectUpdate:
+    def retry_releases(self, now: Instant) -> ObjectUpdate:
         """Look whether pods have let go of claims: of those whose document is gone, and of those for one pod."""
-        self._holders.tick()
+        self._holders.let_go()
         if self._controller.has_leaving_claims:
             return self.refresh(now)
         self._delete(now)

@@ -58,7 +58,7 @@ class Dispatcher(msgspec.Struct, frozen=True, eq=False):
                     continue
                 if state.lifecycle.in_flight is None:
                     self._pod_table.touch(self._delivery.unload(state))
-                if state.lifecycle.wants_dispatch():
+                if state.lifecycle.idle is None:
                     self._take_next_step(state, now)
                 if uid in self._pod_table:
                     self._probing.order(state, now)

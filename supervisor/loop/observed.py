@@ -66,14 +66,14 @@ class Observed(msgspec.Struct, frozen=True, eq=False):
             is_newer = changed.observed_at > self._observation_requests.acted_at(state.uid)
             state.lifecycle.observed(changed, is_newer=is_newer)
             if state.pod is not None:
-                fit = self._texts.observed(state, changed)
+                fit = self._texts.readable(state, changed)
                 if state.lifecycle.removed:
                     self._ended.ended(fit)
                 else:
                     self._ended.observed(state.pod, fit, now.wall)
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._probes.recall(state, changed)
-            self._allocations.observed(state.uid, changed)
+            self._allocations.drop_gone(state.uid, changed)
             self._restarts.observed(state.uid, self._observation_requests.cache.get(state.uid))
             self._devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)

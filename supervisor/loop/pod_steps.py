@@ -38,9 +38,7 @@ class PodSteps(msgspec.Struct, frozen=True, eq=False):
         uid, lifecycle = state.uid, state.lifecycle
         return Standing(
             phase=lifecycle.phase,
-            is_due=lifecycle.pending,
-            is_in_flight=lifecycle.in_flight is not None,
-            is_at_rest=lifecycle.at_rest,
+            idle=lifecycle.idle,
             has_fresh_view=entry is not None,
             lacks_admission=self._admission.is_waiting(state),
             lacks_devices=self._devices.is_waiting(uid),

@@ -54,7 +54,7 @@ class ProbeUpdates(msgspec.Struct, frozen=True, eq=False):
     def on_probe_result(self, changed: ProbeResultChanged, now: Instant) -> None:
         """handleProbeSync, and the status manager's SetContainerReadiness and SetContainerStartup."""
         state = self._pod_table.get(changed.uid)
-        if state is None or not self._probes.take(state, changed):
+        if state is None or not self._probes.note_result(state, changed):
             return
         if needs_sync(changed):
             state.lifecycle.sync_soon()

@@ -43,19 +43,19 @@ class Ticks(msgspec.Struct, frozen=True, eq=False):
     def on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
         self._answered.on_pull(tick, now)
         self._updates.statuses_due(now)
-        self._workers.tick(now)
-        self._objects.tick(now)
+        self._workers.spread_pods(now)
+        self._objects.carry_out_due(now)
         self._out.to_api(self._statuses.expire_events(now))
         self._periodic_syncs.sync_due(now)
         self._tell_waits(now)
         self._report_again(now)
         self._end_past_deadline(now)
-        self._garbage.tick(now)
-        self._cgroups.tick(now)
-        self._conditions.tick(now)
+        self._garbage.collect_due(now)
+        self._cgroups.plan_due(now)
+        self._conditions.end_due(now)
 
     def _tell_waits(self, now: Instant) -> None:
-        for state in self._waits.tick():
+        for state in self._waits.take_lasting():
             self._announcer.log("debug", f"{state.name}: waits for {state.reported_wait or 'nothing any more'}")
             self._announcer.report(state, now)
 

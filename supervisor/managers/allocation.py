@@ -110,7 +110,7 @@ class AllocationManager:
         """A sync has inspected the pod, or has changed nothing."""
         self._known.of(uid).are_resources_stale = False
 
-    def observed(self, uid: str, seen: RuntimePodStatus) -> None:
+    def drop_gone(self, uid: str, seen: RuntimePodStatus) -> None:
         """Forget containers and sandboxes that are gone."""
         known = self.resources(uid)
         if not known.actuated:

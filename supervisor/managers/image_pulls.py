@@ -105,7 +105,7 @@ class ImagePulls:
             case WorkerDown(slot):
                 return self.node_down() if slot == NODE_SLOT else self.worker_down(slot, now_mono)
             case SyncTick():
-                return self.tick(now_mono)
+                return self.break_off_deserted(now_mono)
         assert_never(event)
 
     # --- the pod workers ---
@@ -183,7 +183,7 @@ class ImagePulls:
 
     # --- time ---
 
-    def tick(self, now_mono: float) -> list[Send]:
+    def break_off_deserted(self, now_mono: float) -> list[Send]:
         """Break off pulls whose waiters died and that no pod has asked for again in time."""
         commands: list[Send] = []
         for key, pull in tuple(self._pulls.items()):

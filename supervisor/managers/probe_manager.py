@@ -63,7 +63,7 @@ class ProbeManager:
         before = state.parts.probe_results
         state.parts.probe_results = retain_probe_results({**known, **before}, state.pod, view) or NO_RESULTS
 
-    def take(self, state: PodRecord, changed: ProbeResultChanged) -> bool:
+    def note_result(self, state: PodRecord, changed: ProbeResultChanged) -> bool:
         """Note a result; whether it is news. One of a probe that the manifest has no more is none."""
         found = find_container(state.pod.spec, changed.name) if state.pod is not None else None
         results = state.parts.probe_results

@@ -55,7 +55,7 @@ class Garbage(msgspec.Struct, eq=False):
 
     # --- rounds ---
 
-    def tick(self, now: Instant) -> None:
+    def collect_due(self, now: Instant) -> None:
         """Begin the rounds that are due, while it is known what is wanted and what runs."""
         if not self._is_all_known():
             return

@@ -58,7 +58,7 @@ class PodCgroupPlans:
         """A new node worker knows no plan."""
         self._planned_at = -math.inf
 
-    def tick(self, now: Instant) -> None:
+    def plan_due(self, now: Instant) -> None:
         """Send a plan if one is due. Only while it is known what is wanted and what runs."""
         if not self._is_all_known():
             return

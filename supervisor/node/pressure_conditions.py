@@ -60,7 +60,7 @@ class PressureConditions:
                 words = f"Node {node_name} status is now: {event.reason}"
                 self._announcer.event(node_event(node_name, event_reasons.node_status(event.reason), words), now)
 
-    def tick(self, now: Instant) -> None:
+    def end_due(self, now: Instant) -> None:
         """Conditions end some time after the last threshold was met, when nothing is told any more."""
         if not self.dated:
             self._date(now)

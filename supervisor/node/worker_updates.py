@@ -111,9 +111,9 @@ class WorkerUpdates:
             self._asked_for = wanted
             self._out.add(wanted)
 
-    def tick(self, now: Instant) -> None:
+    def spread_pods(self, now: Instant) -> None:
         """Try convicts again whose time has come, and move pods."""
-        self._poison_pods.tick(now.mono)
+        self._poison_pods.expire(now.mono)
         self._move_pods(now)
         self._pod_table.touch(self._poison_pods.suspects())
 

@@ -14,7 +14,7 @@ class RowAllocator:
     def __init__(self, rows: int) -> None:
         self._free = list(range(rows - 1, -1, -1))
 
-    def take(self) -> int:
+    def assign(self) -> int:
         return self._free.pop() if self._free else NO_ROW
 
     def give_back(self, row: int) -> None:

@@ -31,7 +31,7 @@ class HeldUpPods:
             before, wait=wait, is_lasting=before.is_lasting and is_same, is_noted=True
         )
 
-    def tick(self) -> list[PodRecord]:
+    def take_lasting(self) -> list[PodRecord]:
         """Pods of which something else is to be reported now."""
         noted, self._noted, changed = self._noted, [], []
         for state in noted:

@@ -15,6 +15,7 @@ import msgspec
 from ipc.k8s.api.v1.pod import Pod
 from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from ipc.link.messages.pod_worker import SyncDone, WorkType
+from ipc.link.messages.wait_reasons import WaitReason
 
 MINIMUM_GRACE_PERIOD_S: Final = 1
 """PW-10: a grace period of zero means this one."""
@@ -179,13 +180,13 @@ class PodLifecycle:
     # --- the sync that comes next, and the one in flight ---------------------------------------------------------
 
     @property
-    def at_rest(self) -> bool:
-        """There is nothing to send a worker for."""
-        return self.finished and (self.removed or not self.dead_containers)
-
-    def wants_dispatch(self) -> bool:
-        """A sync is due and none is in flight."""
-        return self.pending and self.in_flight is None and not self.at_rest
+    def idle(self) -> WaitReason | None:
+        """One of `IDLE`, for which no sync of the pod is due; None where one is."""
+        if self.in_flight is not None:
+            return WaitReason.SYNC
+        if self.finished and (self.removed or not self.dead_containers):
+            return WaitReason.FINISHED
+        return None if self.pending else WaitReason.NEXT_SYNC
 
     @property
     def is_settled(self) -> bool:

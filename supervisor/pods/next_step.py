@@ -13,7 +13,7 @@ import msgspec
 
 from ipc.host.clock import Instant, rfc3339
 from ipc.link.messages.pod_worker import WorkType
-from ipc.link.messages.wait_reasons import WORDS, NextStep, WaitReason
+from ipc.link.messages.wait_reasons import IDLE, WORDS, NextStep, WaitReason
 
 OF_OBJECTS: Final = frozenset({WaitReason.ROOM, WaitReason.SOURCES, WaitReason.FAULT})
 """Reasons that are known once a sync is put together."""
@@ -30,16 +30,13 @@ class Wait(msgspec.Struct, frozen=True):
 class Dispatch(msgspec.Struct, frozen=True):
     """A sync goes to the pod's worker."""
 
-    kind: WorkType
-
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """All of a pod that decides on its next step."""
 
     phase: WorkType
-    is_due: bool
-    is_in_flight: bool
-    is_at_rest: bool
+    idle: WaitReason | None
+    """One of `IDLE`, where no sync is due."""
     has_fresh_view: bool
     """Observed since its last act."""
     lacks_admission: bool = False
@@ -59,7 +56,7 @@ def next_step(pod: Standing) -> Dispatch | Wait:
     """The first reason that holds, else a sync. A pod that goes down waits for nothing that a start would need."""
     held_up = next((reason for reason, holds in _REASONS if holds(pod)), None)
     if held_up is None:
-        return Dispatch(pod.phase)
+        return Dispatch()
     return Wait(held_up, _UNTIL.get(held_up, _by_event)(pod))
 
 
@@ -76,9 +73,7 @@ def _starts(pod: Standing) -> bool:
 
 
 _REASONS: Final[tuple[tuple[WaitReason, Callable[[Standing], bool]], ...]] = (
-    (WaitReason.SYNC, lambda pod: pod.is_in_flight),
-    (WaitReason.FINISHED, lambda pod: pod.is_at_rest),
-    (WaitReason.NEXT_SYNC, lambda pod: not pod.is_due),
+    *((reason, lambda pod, reason=reason: pod.idle is reason) for reason in IDLE),
     (WaitReason.OBSERVATION, lambda pod: not pod.has_fresh_view),
     (WaitReason.ADMISSION, lambda pod: _starts(pod) and pod.lacks_admission),
     (WaitReason.DEVICES, lambda pod: _starts(pod) and pod.lacks_devices),

@@ -137,7 +137,7 @@ class PoisonPods:
     def _end_trials(self, uid: str) -> None:
         self._trials = {slot: trial for slot, trial in self._trials.items() if trial.uid != uid}
 
-    def tick(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """End what has lasted long enough."""
         for slot, trial in tuple(self._trials.items()):
             if now >= trial.ends_at:

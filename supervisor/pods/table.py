@@ -77,7 +77,7 @@ class PodTable:
     def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodRecord:
         """Enter a pod; without ``pod`` it is an orphan."""
         slot = self._shards.assign(self._is_up)
-        state = self._states[uid] = PodRecord(uid, name, pod, source, slot, self._rows.take(), self._known.track(uid))
+        state = self._states[uid] = PodRecord(uid, name, pod, source, slot, self._rows.assign(), self._known.track(uid))
         self._active.append(state)
         self._note_deadline(state, None)
         return state

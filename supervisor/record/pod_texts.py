@@ -52,7 +52,7 @@ class PodTexts:
             case _:
                 return event
 
-    def observed(self, state: PodRecord, view: RuntimePodStatus) -> RuntimePodStatus:
+    def readable(self, state: PodRecord, view: RuntimePodStatus) -> RuntimePodStatus:
         """The view with the texts of its containers made fit for people, and for files."""
         if all(container.has_fit_texts or not (container.message or container.error) for container in view.containers):
             return view

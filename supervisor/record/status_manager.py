@@ -211,7 +211,7 @@ class StatusManager:
         record = state.parts.status
         return StatusBasis(
             pod=pod,
-            observed=_undated(self._texts.observed(state, observed)),
+            observed=_undated(self._texts.readable(state, observed)),
             reasons=record.reasons,
             probe_results=dict(probe_results),
             host_ips=self._host_ips,

@@ -22,7 +22,7 @@ def endless(loop: SyncLoop, now: Instant) -> Iterator[str]:
     for state in loop.pod_table:
         uid, step = state.uid[:8], loop._steps.next_step(state, now)
         if isinstance(step, Dispatch):
-            yield f"{uid}: its sync ({step.kind}) could go out, and nobody sends it"
+            yield f"{uid}: its sync ({state.lifecycle.phase}) could go out, and nobody sends it"
         elif step.until is not None and step.until < now.mono - TICK_S:
             yield f"{uid}: it waits for {step.reason}, which ended {now.mono - step.until:.1f} s ago"
         elif step.reason is WaitReason.NEXT_SYNC and step.until is None and state.pod is not None:

@@ -26,6 +26,25 @@ def test_no_further_class_has_many_attributes() -> None:
     assert {name: count for name, count in large.items() if count > LARGE_CLASSES.get(name, 0)} == {}
 
 
+def test_no_method_has_a_name_that_many_classes_have() -> None:
+    assert house_counts.widespread_names() == {}
+
+
+def test_public_methods_are_found_without_values_and_common_names() -> None:
+    source = """
+class Owner:
+    @property
+    def value(self): ...
+    def close(self): ...
+    def _private(self): ...
+    def forget(self): ...
+    async def ask(self): ...
+"""
+    [owner] = ast.parse(source).body
+    assert isinstance(owner, ast.ClassDef)
+    assert list(house_counts.public_methods(owner)) == ["forget", "ask"]
+
+
 def test_every_exception_is_an_attribute_that_there_is() -> None:
     there = {(each.owner, each.name) for room in house_counts.ROOMS for each in house_counts.attributes(room)}
     assert there >= house_counts.OTHERWISE_KEYED

@@ -44,7 +44,9 @@ WORDS: Final[Mapping[WaitReason, str]] = {
 }
 """Words that name the end of each: an answer of its worker, an observation, an end of another pod, a resume, a worker
 that is up, a source that was read. Some end at a time (`supervisor.pods.next_step.Wait.until`)."""
-HELD_UP: Final = frozenset(WaitReason) - {WaitReason.SYNC, WaitReason.FINISHED, WaitReason.NEXT_SYNC}
+IDLE: Final = (WaitReason.SYNC, WaitReason.FINISHED, WaitReason.NEXT_SYNC)
+"""Reasons for which nothing is due, in the order in which they count."""
+HELD_UP: Final = frozenset(WaitReason).difference(IDLE)
 """Reasons for which something that is due is not done."""
 HELD_UP_CONDITION: Final = "rootlet.dev/HeldUp"
 """Type of the condition with which the pod's own server tells such a reason."""

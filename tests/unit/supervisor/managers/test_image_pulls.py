@@ -51,7 +51,7 @@ class Talk:
 
     def tick(self, after_s: float = 0.0) -> list[str]:
         self.now += after_s
-        return words(self.pulls.tick(self.now))
+        return words(self.pulls.break_off_deserted(self.now))
 
 
 def words(commands: list[Send]) -> list[str]:

@@ -7,8 +7,8 @@ from supervisor.pods.board_rows import NO_ROW, RowAllocator
 
 def test_rows_are_taken_lowest_first_and_given_back() -> None:
     rows = RowAllocator(2)
-    assert [rows.take(), rows.take(), rows.take()] == [0, 1, NO_ROW]
+    assert [rows.assign(), rows.assign(), rows.assign()] == [0, 1, NO_ROW]
     rows.give_back(NO_ROW)
-    assert rows.take() == NO_ROW, "what never was a row does not become one"
+    assert rows.assign() == NO_ROW, "what never was a row does not become one"
     rows.give_back(1)
-    assert [rows.take(), rows.take()] == [1, NO_ROW]
+    assert [rows.assign(), rows.assign()] == [1, NO_ROW]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ipc.link.messages.pod_worker import WorkType
 from ipc.link.messages.wait_reasons import WaitReason
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.next_step import Dispatch, Wait
 from supervisor.pods.parts import PodParts
 from supervisor.pods.record import PodRecord
 
-SYNC = Dispatch(WorkType.SYNC)
+SYNC = Dispatch()
 PAUSED, WORKER = Wait(WaitReason.PAUSED), Wait(WaitReason.WORKER)
 
 
@@ -18,7 +17,7 @@ def pod(uid: str = "u") -> PodRecord:
 
 
 def told(pods: HeldUpPods) -> dict[str, str]:
-    return {state.uid: state.reported_wait for state in pods.tick()}
+    return {state.uid: state.reported_wait for state in pods.take_lasting()}
 
 
 def test_a_wait_is_told_once_when_it_has_lasted_and_when_it_is_over() -> None:

@@ -83,12 +83,12 @@ def test_a_sandbox_alone_holds_up_only_a_pod_that_stays(unwanted: bool, phase: W
 
 def test_one_sync_at_a_time() -> None:
     one = lifecycle()
-    assert one.wants_dispatch()
+    assert one.idle is None
     one.dispatched(3, 1)
     one.update(pod())
-    assert not one.wants_dispatch(), "the update waits for the sync in flight"
+    assert one.idle is not None, "the update waits for the sync in flight"
     one.done(answer(one))
-    assert one.wants_dispatch()
+    assert one.idle is None
 
 
 def test_a_stale_generation_or_incarnation_is_no_answer() -> None:
@@ -143,18 +143,18 @@ def completed() -> PodLifecycle:
 def test_a_pod_that_completed_is_finished_until_it_is_removed() -> None:
     one = completed()
     assert one.finished
-    assert not one.wants_dispatch()
+    assert one.idle is not None
     one.remove(None, 101.0)
-    assert one.wants_dispatch()
+    assert one.idle is None
     assert one.dispatched(3, 1).remove
 
 
 def test_a_finished_pod_that_runs_again_goes_down_again() -> None:
     one = completed()
     one.observed(DOWN, is_newer=True)
-    assert not one.wants_dispatch()
+    assert one.idle is not None
     one.observed(UP, is_newer=True)
-    assert one.wants_dispatch()
+    assert one.idle is None
     one.settle(UP)
     assert one.dispatched(3, 1).kind is WorkType.TERMINATING
 
@@ -168,7 +168,7 @@ def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
     one.observed(UP, is_newer=True)
     one.done(answer(one))
     one.settle(UP)
-    assert (one.phase, one.finished, one.wants_dispatch()) == (WorkType.TERMINATING, False, True)
+    assert (one.phase, one.finished, one.idle) == (WorkType.TERMINATING, False, None)
 
 
 def test_removal_during_the_sync_that_keeps_everything_is_carried_out_by_another() -> None:
@@ -189,9 +189,9 @@ def test_what_goes_down_moves_on_when_its_view_changes() -> None:
     one.settle(UP)
     one.dispatched(3, 1)
     one.done(answer(one, error=SyncError.TIMEOUT))
-    assert not one.wants_dispatch(), "only when it is due"
+    assert one.idle is not None, "only when it is due"
     one.observed(DOWN, is_newer=True)
-    assert one.wants_dispatch()
+    assert one.idle is None
 
 
 SANDBOX = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, created_at=0.0)
@@ -210,15 +210,15 @@ def made(one: PodLifecycle, **answered: Any) -> PodLifecycle:
 def test_what_a_sync_has_made_needs_no_other_sync() -> None:
     one = made(lifecycle())
     one.observed(MADE, is_newer=True)
-    assert not one.wants_dispatch()
+    assert one.idle is not None
     one.observed(MADE, is_newer=True)
-    assert one.wants_dispatch(), "somebody else has changed it since"
+    assert one.idle is None, "somebody else has changed it since"
 
 
 def test_a_view_from_before_its_end_does_not_say_what_a_sync_has_made() -> None:
     one = made(lifecycle())
     one.observed(MADE, is_newer=False)
-    assert one.wants_dispatch()
+    assert one.idle is None
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_view_from_before_its_end_does_not_say_what_a_sync_has_made() -> None:
 def test_a_sync_that_has_not_done_all_is_followed_by_another(answered: dict[str, Any]) -> None:
     one = made(lifecycle(), **answered)
     one.observed(MADE, is_newer=True)
-    assert one.wants_dispatch()
+    assert one.idle is None
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_sync_that_has_not_done_all_is_followed_by_another(answered: dict[str,
 def test_a_view_of_more_or_less_than_is_wanted_is_followed_by_a_sync(seen: RuntimePodStatus) -> None:
     one = made(lifecycle())
     one.observed(seen, is_newer=True)
-    assert one.wants_dispatch()
+    assert one.idle is None
 
 
 def test_a_pod_with_init_containers_is_synced_after_each() -> None:
@@ -254,7 +254,7 @@ def test_a_pod_with_init_containers_is_synced_after_each() -> None:
     spec = msgspec.structs.replace(wanted.spec, init_containers=wanted.spec.containers)
     one = made(PodLifecycle(msgspec.structs.replace(wanted, spec=spec)))
     one.observed(MADE, is_newer=True)
-    assert one.wants_dispatch()
+    assert one.idle is None
 
 
 def test_an_edit_during_the_sync_is_carried_out_whatever_that_has_made() -> None:
@@ -263,7 +263,7 @@ def test_an_edit_during_the_sync_is_carried_out_whatever_that_has_made() -> None
     one.update(pod())
     one.done(answer(one, changed=True))
     one.observed(MADE, is_newer=True)
-    assert one.wants_dispatch()
+    assert one.idle is None
 
 
 def test_a_shorter_grace_interrupts_and_a_longer_one_does_not() -> None:

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from ipc.host.clock import Instant
 from ipc.link.messages.pod_worker import WorkType
-from ipc.link.messages.wait_reasons import HELD_UP, WORDS, NextStep, WaitReason
+from ipc.link.messages.wait_reasons import HELD_UP, IDLE, WORDS, NextStep, WaitReason
 from supervisor.pods.next_step import OF_OBJECTS, Dispatch, Standing, Wait, next_step, shown
 
-DUE = Standing(phase=WorkType.SYNC, is_due=True, is_in_flight=False, is_at_rest=False, has_fresh_view=True)
+DUE = Standing(phase=WorkType.SYNC, idle=None, has_fresh_view=True)
 CHANGES: dict[WaitReason, dict[str, object]] = {
-    WaitReason.SYNC: {"is_in_flight": True},
-    WaitReason.FINISHED: {"is_at_rest": True},
-    WaitReason.NEXT_SYNC: {"is_due": False},
+    **{reason: {"idle": reason} for reason in IDLE},
     WaitReason.OBSERVATION: {"has_fresh_view": False},
     WaitReason.ADMISSION: {"lacks_admission": True},
     WaitReason.DEVICES: {"lacks_devices": True},
@@ -39,7 +37,7 @@ def standing(*reasons: WaitReason, **more: object) -> Standing:
 
 def test_a_pod_that_nothing_holds_up_is_synced() -> None:
     for phase in WorkType:
-        assert next_step(standing(phase=phase)) == Dispatch(phase)
+        assert next_step(standing(phase=phase)) == Dispatch()
 
 
 @pytest.mark.parametrize("reason", WaitReason)
@@ -60,7 +58,7 @@ def test_of_several_reasons_the_first_counts() -> None:
 @pytest.mark.parametrize("reason", OF_STARTS)
 @pytest.mark.parametrize("phase", [WorkType.TERMINATING, WorkType.TERMINATED])
 def test_a_pod_that_goes_down_does_not_wait_for_what_a_start_needs(reason: WaitReason, phase: WorkType) -> None:
-    assert next_step(standing(reason, phase=phase)) == Dispatch(phase)
+    assert next_step(standing(reason, phase=phase)) == Dispatch()
 
 
 def test_times_are_told_where_a_time_ends_the_wait() -> None:
@@ -74,6 +72,7 @@ def test_times_are_told_where_a_time_ends_the_wait() -> None:
     st.builds(
         Standing,
         phase=st.sampled_from(WorkType),
+        idle=st.none() | st.sampled_from(IDLE),
         objects=st.none() | st.sampled_from(sorted(OF_OBJECTS)),
         isolated_until=st.none() | st.just(70.0),
         **{name: st.booleans() for name in Standing.__struct_fields__ if name.startswith(("is_", "has_", "lacks_"))},
@@ -94,7 +93,7 @@ def test_every_pod_has_a_next_step(pod: Standing) -> None:
 
 def test_a_step_is_shown_with_a_time_of_the_wall_clock() -> None:
     now = Instant(wall=1_700_000_000.0, mono=100.0)
-    assert shown(Dispatch(WorkType.SYNC), now).reason == ""
+    assert shown(Dispatch(), now).reason == ""
     assert shown(Wait(WaitReason.NEXT_SYNC, 160.0), now) == NextStep(
         reason="NextSync", message=WORDS[WaitReason.NEXT_SYNC], until="2023-11-14T22:14:20Z"
     )

@@ -105,9 +105,9 @@ def test_a_convict_is_in_quarantine_until_an_hour_after_its_last_death() -> None
     poison_pods, _ = deaths("a", "a")
     ends_at = 10.0 + BACK_OFF.initial_s + MEMORY_S
     for now in (10.0, 100.0, ends_at):
-        poison_pods.tick(now)
+        poison_pods.expire(now)
         assert poison_pods.is_convict("a"), now
-    poison_pods.tick(ends_at + 1.0)
+    poison_pods.expire(ends_at + 1.0)
     assert not poison_pods.is_convict("a")
     assert may_sync(poison_pods, SLOT, "a", ends_at + 1.0)
 
@@ -118,9 +118,9 @@ def test_a_convict_with_another_manifest_is_tried_at_once_and_leaves_when_it_has
     poison_pods.absolve("a", 11.0)
     assert not poison_pods.isolated_until("a", 11.0)
     assert poison_pods.strikes("a") == 0
-    poison_pods.tick(11.0 + PROBATION_S)
+    poison_pods.expire(11.0 + PROBATION_S)
     assert poison_pods.is_convict("a")
-    poison_pods.tick(11.0 + PROBATION_S + TRIAL_S + 1.0)
+    poison_pods.expire(11.0 + PROBATION_S + TRIAL_S + 1.0)
     assert not poison_pods.is_convict("a")
 
 
@@ -129,7 +129,7 @@ def test_a_convict_whose_other_manifest_kills_too_stays() -> None:
     poison_pods.absolve("a", 11.0)
     verdict = poison_pods.died(SLOT, (), ("a",), 12.0, current="a")
     assert verdict == Isolation("a", POISON_DEATHS + 1, BACK_OFF.initial_s)
-    poison_pods.tick(12.0 + PROBATION_S + TRIAL_S + 1.0)
+    poison_pods.expire(12.0 + PROBATION_S + TRIAL_S + 1.0)
     assert poison_pods.is_convict("a")
 
 
@@ -152,10 +152,10 @@ def test_several_suspects_are_tried_one_at_a_time_and_the_others_are_left_alone(
 def test_a_trial_that_lasts_too_long_lets_the_others_go_on() -> None:
     poison_pods, _ = deaths("ab", "ab")
     poison_pods.dispatched(SLOT, "a", 30.0)
-    poison_pods.tick(30.0 + TRIAL_S / 2)
+    poison_pods.expire(30.0 + TRIAL_S / 2)
     assert poison_pods.suspects() == {"a", "b"}
     assert not may_sync(poison_pods, SLOT, "b", 30.0 + TRIAL_S / 2)
-    poison_pods.tick(30.0 + TRIAL_S)
+    poison_pods.expire(30.0 + TRIAL_S)
     assert poison_pods.suspects() == {"b"}
     assert may_sync(poison_pods, SLOT, "b", 30.0 + TRIAL_S)
 
@@ -187,7 +187,7 @@ def test_the_back_off_doubles_up_to_its_maximum_and_somebody_may_cut_it_short() 
 
 def test_what_was_long_ago_counts_for_nothing() -> None:
     poison_pods, _ = deaths("a")
-    poison_pods.tick(MEMORY_S + 1.0)
+    poison_pods.expire(MEMORY_S + 1.0)
     assert poison_pods.died(SLOT, ("a",), (), MEMORY_S + 20.0) is None
 
 
@@ -211,7 +211,7 @@ def test_one_poison_pod_among_many_is_found_after_few_deaths_and_nobody_else_is_
     synced = dict.fromkeys(pods, 0)
     while now < 100.0:
         now += 0.25
-        poison_pods.tick(now)
+        poison_pods.expire(now)
         for uid in pods:
             if uid not in in_flight and may_sync(poison_pods, SLOT, uid, now):
                 poison_pods.dispatched(SLOT, uid, now)
