@@ -30,8 +30,8 @@ from supervisor.podcontrol.pod_stop import PodStop
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.cache import PodCache
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.parts import KnownPods
-from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.commands import UpdateRefused
@@ -54,7 +54,7 @@ class PodUpdates(msgspec.Struct, eq=False):
     _cache: PodCache
     _statuses: StatusManager
     _allocations: AllocationManager
-    _poison_pods: PoisonPods
+    _crashes: CrashAttribution
     _kills: PodKills
     _shutdown: NodeShutdown
     _admission: PodAdmission
@@ -178,7 +178,7 @@ class PodUpdates(msgspec.Struct, eq=False):
         else:
             self._tracking.replace(state, pod)
             self._admission.allocate(state, pod, stated)
-        self._poison_pods.absolve(state.uid, now.mono)
+        self._crashes.try_again(state.uid, now.mono)
         self._pod_table.touch((state.uid,))
         self._announcer.report(state, now)
 

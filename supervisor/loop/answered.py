@@ -21,9 +21,9 @@ from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKills
 from supervisor.podcontrol.pod_pauses import PodPauses
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
-from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.pods.work_queue import WorkQueue
@@ -42,7 +42,7 @@ class Answered(msgspec.Struct, frozen=True, eq=False):
     _pod_table: PodTable
     _observation_requests: ObservationRequests
     _queue: WorkQueue
-    _poison_pods: PoisonPods
+    _crashes: CrashAttribution
     _ended: EndedContainers
     _pulls: ImagePulls
     _statuses: StatusManager
@@ -64,8 +64,8 @@ class Answered(msgspec.Struct, frozen=True, eq=False):
         state.parts.pull_failures = done.pull_failures
         self._statuses.sync_ended(state, done)
         if not done.cancelled and done.error is not SyncError.STALE_VIEW:
-            self._poison_pods.survived(state.slot, state.uid)
-        self._pod_table.touch((state.uid, *self._poison_pods.suspects()))
+            self._crashes.sync_completed(state.slot, state.uid)
+        self._pod_table.touch((state.uid, *self._crashes.suspects()))
         for report in removal_failures(self._node.view.settings.node_name, state.name, done):
             self._announcer.event(report, now)
         self._resizes.sync_ended(state, done, now)

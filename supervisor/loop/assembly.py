@@ -45,11 +45,11 @@ from supervisor.podcontrol.pod_pauses import PodPauses
 from supervisor.podcontrol.pod_stop import PodStop
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.podcontrol.tracking import PodTracking
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.observation_requests import ObservationRequests
 from supervisor.pods.parts import KnownPods
-from supervisor.pods.poison import PoisonPods
 from supervisor.pods.sharding import worker_limits
 from supervisor.pods.table import PodTable
 from supervisor.pods.work_queue import WorkQueue
@@ -64,7 +64,7 @@ class Owners:
     def __init__(self, settings: Settings, pod_rows: int, node: ThisNode, out: CommandBuffer) -> None:
         self.known = KnownPods()
         self.pod_table = PodTable(worker_limits(settings), pod_rows, out.is_up, self.known)
-        self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s), self.known)
+        self.crashes = CrashAttribution(longest_hang_s(settings.workers.heartbeat_timeout_s), self.known)
         self.ended = EndedContainers(self.known)
         self.observation_requests = ObservationRequests(self.known, self.ended.merged)
         self.cache = self.observation_requests.cache
@@ -100,7 +100,7 @@ class DesiredHandlers:
     def __init__(self, o: Owners, r: Reports, node: ThisNode, out: CommandBuffer) -> None:
         table, cache, statuses, kills, announcer = o.pod_table, o.cache, r.statuses, r.kills, r.announcer
         active_pods = ActivePods(table, statuses, o.usage)
-        self.removals = PodRemovals(table, cache, o.poison_pods, announcer, out)
+        self.removals = PodRemovals(table, cache, o.crashes, announcer, out)
         self.stop = PodStop(node, table, cache, self.removals, out)
         self.orphans = Orphans(table, cache, r.tracking, self.removals, self.stop, announcer)
         self.shutdown = NodeShutdown(node, o.known, table, cache, statuses, kills, announcer, out)
@@ -128,7 +128,7 @@ class DesiredHandlers:
             cache,
             statuses,
             o.allocations,
-            o.poison_pods,
+            o.crashes,
             kills,
             self.shutdown,
             self.admission,
@@ -180,7 +180,7 @@ class ActualHandlers:
             o.ended,
             o.probes,
             o.pulls,
-            o.poison_pods,
+            o.crashes,
             self.garbage,
             self.cgroups,
             announcer,
@@ -204,7 +204,7 @@ class ActualHandlers:
             table,
             o.observation_requests,
             o.queue,
-            o.poison_pods,
+            o.crashes,
             o.ended,
             o.pulls,
             statuses,
@@ -215,8 +215,8 @@ class ActualHandlers:
             out,
             rng,
         )
-        self.probing = ProbeUpdates(table, cache, o.probes, statuses, o.poison_pods, r.pauses, announcer, out)
-        self.steps = PodSteps(o.observation_requests, o.poison_pods, o.devices, r.pauses, wanted.admission, out)
+        self.probing = ProbeUpdates(table, cache, o.probes, statuses, o.crashes, r.pauses, announcer, out)
+        self.steps = PodSteps(o.observation_requests, o.crashes, o.devices, r.pauses, wanted.admission, out)
         self.dispatcher = _dispatcher(o, r, wanted, self.steps, self.probing, node, out)
         self.ticks = Ticks(
             table,
@@ -254,7 +254,7 @@ def _dispatcher(
         o.probes,
         o.restarts,
         o.ended,
-        o.poison_pods,
+        o.crashes,
         r.pauses,
         wanted.volumes.controller,
     )

@@ -9,10 +9,10 @@ from supervisor.desired.pod_admission import PodAdmission
 from supervisor.managers.devices import DeviceManager
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.pod_pauses import PodPauses
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.next_step import OF_OBJECTS, Dispatch, Standing, Wait, next_step
 from supervisor.pods.observation_requests import ObservationRequests
 from supervisor.pods.parts import CacheEntry
-from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 
 
@@ -20,7 +20,7 @@ class PodSteps(msgspec.Struct, frozen=True, eq=False):
     """Asks all that may hold up a pod. Changes nothing."""
 
     _observation_requests: ObservationRequests
-    _poison_pods: PoisonPods
+    _crashes: CrashAttribution
     _devices: DeviceManager
     _pauses: PodPauses
     _admission: PodAdmission
@@ -44,7 +44,7 @@ class PodSteps(msgspec.Struct, frozen=True, eq=False):
             lacks_devices=self._devices.is_waiting(uid),
             is_paused=self._pauses.holds_back(state),
             has_worker=self._out.is_up(state.slot),
-            isolated_until=self._poison_pods.isolated_until(uid, now.mono),
-            awaits_trial=self._poison_pods.awaits_trial(state.slot, uid),
+            isolated_until=self._crashes.isolated_until(uid, now.mono),
+            awaits_solo_sync=self._crashes.awaits_solo_sync(state.slot, uid),
             next_sync_at=state.parts.next_sync_at,
         )

@@ -11,7 +11,7 @@ from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.pod_pauses import PodPauses
 from supervisor.pods.cache import PodCache
-from supervisor.pods.poison import PoisonPods
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.record.status_manager import StatusManager
@@ -24,7 +24,7 @@ class ProbeUpdates(msgspec.Struct, frozen=True, eq=False):
     _cache: PodCache
     _probes: ProbeManager
     _statuses: StatusManager
-    _poison_pods: PoisonPods
+    _crashes: CrashAttribution
     _pauses: PodPauses
     _announcer: Announcer
     _out: CommandBuffer
@@ -48,8 +48,8 @@ class ProbeUpdates(msgspec.Struct, frozen=True, eq=False):
         if self._pauses.leaves_unprobed(state):
             return True
         goes_down = state.lifecycle.phase is not WorkType.SYNC
-        is_isolated = self._poison_pods.isolated_until(state.uid, now.mono) is not None
-        return is_isolated or (goes_down and self._poison_pods.is_convict(state.uid))
+        is_isolated = self._crashes.isolated_until(state.uid, now.mono) is not None
+        return is_isolated or (goes_down and self._crashes.is_quarantined(state.uid))
 
     def on_probe_result(self, changed: ProbeResultChanged, now: Instant) -> None:
         """handleProbeSync, and the status manager's SetContainerReadiness and SetContainerStartup."""

@@ -14,10 +14,10 @@ from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podcontrol.container_restarts import RequestedRestarts
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_pauses import PodPauses
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
 from supervisor.pods.parts import CacheEntry
-from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 from supervisor.protocol.commands import RestsOn
 from supervisor.record.status_manager import StatusManager
@@ -35,7 +35,7 @@ class SyncMessages(msgspec.Struct, frozen=True, eq=False):
     _probes: ProbeManager
     _restarts: RequestedRestarts
     _ended: EndedContainers
-    _poison_pods: PoisonPods
+    _crashes: CrashAttribution
     _pauses: PodPauses
     _bindings: PersistentVolumeController
 
@@ -43,10 +43,10 @@ class SyncMessages(msgspec.Struct, frozen=True, eq=False):
         self, state: PodRecord, incarnation: int, entry: CacheEntry, objects: ConfigObjects, now: Instant
     ) -> tuple[SyncPod, RestsOn]:
         """The sync of what is pending, which is in flight from now on, and what has to be on disk before it goes."""
-        self._poison_pods.dispatched(state.slot, state.uid, now.mono)
+        self._crashes.dispatched(state.slot, state.uid, now.mono)
         sync = self._sync_pod(state, incarnation, entry, objects)
         rests_on = self._rests_on(sync)
-        return _stop_by_labels(sync) if self._kills_going_down(state) else sync, rests_on
+        return _stop_by_labels(sync) if self._crashes_going_down(state) else sync, rests_on
 
     def _rests_on(self, sync: SyncPod) -> RestsOn:
         """Versions of files that are on disk before a worker does this. The next agent would undo it, or do it again:
@@ -93,9 +93,9 @@ class SyncMessages(msgspec.Struct, frozen=True, eq=False):
             ended=self._ended.lacked_by(entry.status),
         )
 
-    def _kills_going_down(self, state: PodRecord) -> bool:
-        """A convict that goes down is tried once as its manifest has it: a removal always comes to its end."""
-        return state.lifecycle.phase is not WorkType.SYNC and self._poison_pods.strikes(state.uid) > 0
+    def _crashes_going_down(self, state: PodRecord) -> bool:
+        """A quarantined pod that goes down is tried once as its manifest has it: a removal always comes to its end."""
+        return state.lifecycle.phase is not WorkType.SYNC and self._crashes.attributed(state.uid) > 0
 
 
 def _stop_by_labels(sync: SyncPod) -> SyncPod:

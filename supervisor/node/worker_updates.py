@@ -12,9 +12,9 @@ from supervisor.node.garbage import Garbage
 from supervisor.node.pod_cgroups import PodCgroupPlans
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.pods.crash_attribution import Attribution, CrashAttribution
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
-from supervisor.pods.poison import Isolation, PoisonPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.processes.worker_pool import NODE_SLOT
@@ -35,7 +35,7 @@ class WorkerUpdates:
         ended: EndedContainers,
         probes: ProbeManager,
         pulls: ImagePulls,
-        poison_pods: PoisonPods,
+        crashes: CrashAttribution,
         garbage: Garbage,
         cgroups: PodCgroupPlans,
         announcer: Announcer,
@@ -48,7 +48,7 @@ class WorkerUpdates:
         self._ended = ended
         self._probes = probes
         self._pulls = pulls
-        self._poison_pods = poison_pods
+        self._crashes = crashes
         self._garbage = garbage
         self._cgroups = cgroups
         self._announcer = announcer
@@ -90,15 +90,15 @@ class WorkerUpdates:
             for state in self._pod_table
             if state.lifecycle.in_flight is not None and state.lifecycle.in_flight.slot == down.slot
         ]
-        guilty = self._find_the_guilty(down, tuple(state.uid for state in lost), now)
+        found = self._attribute_crash(down, tuple(state.uid for state in lost), now)
         for state in lost:
             state.lifecycle.lost()
             self._allocations.mark_stale(state.uid)
             self._ended.mark_stale(state.uid)
             self._observation_requests.lost(state.uid, now.mono)
         self._pod_table.touch(state.uid for state in lost)
-        if guilty is not None:
-            self._isolate(guilty, down, now)
+        if found is not None:
+            self._isolate(found, down, now)
 
     def settle(self, now: Instant) -> None:
         """Ask for as many pod workers as there are to be now."""
@@ -112,15 +112,15 @@ class WorkerUpdates:
             self._out.add(wanted)
 
     def spread_pods(self, now: Instant) -> None:
-        """Try convicts again whose time has come, and move pods."""
-        self._poison_pods.expire(now.mono)
+        """Try quarantined pods again whose time has come, and move pods."""
+        self._crashes.expire(now.mono)
         self._move_pods(now)
-        self._pod_table.touch(self._poison_pods.suspects())
+        self._pod_table.touch(self._crashes.suspects())
 
     def _move_pods(self, now: Instant) -> None:
         """Move pods to other workers: their number has changed, or their load, or a pod goes to or from quarantine."""
         self._pod_table.fit_workers(now.mono)
-        for state in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
+        for state in self._pod_table.move(self._out.is_up, self._crashes.quarantined()):
             self._pod_table.touch((state.uid,))
             self._announcer.report(state, now)
         self._scale()
@@ -130,33 +130,33 @@ class WorkerUpdates:
 
     # --- a pod that kills its worker -----------------------------------------------------------------------------
 
-    def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> Isolation | None:
+    def _attribute_crash(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> Attribution | None:
         """A pod that kills its worker every time pauses; one that somebody gives another try gets it."""
         shard = {state.uid for state in self._pod_table if state.slot == down.slot}
         if down.orderly:
             for uid in shard:
-                self._poison_pods.absolve(uid, now.mono)
+                self._crashes.try_again(uid, now.mono)
             return None
         if not down.current_pod:
-            return self._poison_pods.died(down.slot, in_flight, shard.difference(in_flight), now.mono)
+            return self._crashes.worker_died(down.slot, in_flight, shard.difference(in_flight), now.mono)
         current = next((uid for uid in self._pod_table.uids() if pod_digest(uid) == down.current_pod), None)
         if current is None:  # it is gone meanwhile, and nobody else has done it
             return None
-        return self._poison_pods.died(down.slot, in_flight, shard.difference(in_flight), now.mono, current=current)
+        return self._crashes.worker_died(down.slot, in_flight, shard.difference(in_flight), now.mono, current=current)
 
-    def _isolate(self, guilty: Isolation, down: WorkerDown, now: Instant) -> None:
-        state = self._pod_table.get(guilty.uid)
-        assert state is not None, "who is guilty was found among those that are there"
+    def _isolate(self, found: Attribution, down: WorkerDown, now: Instant) -> None:
+        state = self._pod_table.get(found.uid)
+        assert state is not None, "it was found among those that are there"
         if state.slot == down.slot:
             self._pod_table.confine(state)  # else it moves when it can
         self._pod_table.touch((state.uid,))
         self._out.add(DeathExplained(down.slot))
-        self._report_isolation(state, guilty, now)
+        self._report_isolation(state, found, now)
 
-    def _report_isolation(self, state: PodRecord, guilty: Isolation, now: Instant) -> None:
+    def _report_isolation(self, state: PodRecord, found: Attribution, now: Instant) -> None:
         summary = (
-            f"{guilty.deaths} deaths of its worker in a row while it worked for this pod, "
-            f"which is in quarantine now; next try in {guilty.wait_s:g} s"
+            f"{found.crashes} deaths of its worker in a row while it worked for this pod, "
+            f"which is in quarantine now; next try in {found.wait_s:g} s"
         )
         self._statuses.summarize(state.uid, summary)
         self._announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)

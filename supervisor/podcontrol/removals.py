@@ -8,8 +8,8 @@ from ipc.host.clock import Instant
 from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.pods.cache import PodCache
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.parts import Removal
-from supervisor.pods.poison import PoisonPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import KillPod
@@ -20,7 +20,7 @@ class PodRemovals(msgspec.Struct, eq=False):
 
     _pod_table: PodTable
     _cache: PodCache
-    _poison_pods: PoisonPods
+    _crashes: CrashAttribution
     _announcer: Announcer
     _out: CommandBuffer
     are_sources_ready: bool = False
@@ -69,7 +69,7 @@ class PodRemovals(msgspec.Struct, eq=False):
     def terminate(self, state: PodRecord, grace_s: int | None, now: Instant) -> None:
         """Have the pod end and be removed at once."""
         if not state.lifecycle.removed:
-            self._poison_pods.absolve(state.uid, now.mono)
+            self._crashes.try_again(state.uid, now.mono)
         if state.lifecycle.remove(grace_s, now.wall):
             self._out.cancel_sync(state)
         self._pod_table.touch((state.uid,))

@@ -45,7 +45,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     has_worker: bool = True
     isolated_until: float | None = None
     """Monotonic seconds; None where nothing isolates it."""
-    awaits_trial: bool = False
+    awaits_solo_sync: bool = False
     objects: WaitReason | None = None
     """One of `OF_OBJECTS`, where what it refers to cannot go along with a sync."""
     next_sync_at: float | None = None
@@ -80,7 +80,7 @@ _REASONS: Final[tuple[tuple[WaitReason, Callable[[Standing], bool]], ...]] = (
     (WaitReason.PAUSED, lambda pod: _starts(pod) and pod.is_paused),
     (WaitReason.WORKER, lambda pod: not pod.has_worker),
     (WaitReason.ISOLATION, lambda pod: pod.isolated_until is not None),
-    (WaitReason.TRIAL, lambda pod: pod.awaits_trial),
+    (WaitReason.SOLO_SYNC, lambda pod: pod.awaits_solo_sync),
     *((reason, lambda pod, reason=reason: pod.objects is reason) for reason in sorted(OF_OBJECTS)),
 )
 """In the order in which they are looked at."""

@@ -106,19 +106,19 @@ class Reporting(msgspec.Struct, frozen=True):
         return min(self.retry_at, self.view_until)
 
 
-class Deaths(msgspec.Struct, frozen=True):
-    """Deaths of workers that are the pod's doing, or may be. Owner: `supervisor.pods.poison`."""
+class WorkerCrashes(msgspec.Struct, frozen=True):
+    """Crashes of workers that are the pod's doing, or may be. Owner: `supervisor.pods.crash_attribution`."""
 
-    deaths: int = 0
+    crashes: int = 0
     """In a row."""
-    caught: bool = False
-    """In its step a worker has died: a death elsewhere does not clear it."""
-    suspect: bool = False
-    convict: bool = False
-    strikes: int = 0
-    """How often it was found guilty since somebody gave it another try."""
+    is_located: bool = False
+    """A worker has died in a step for the pod: a crash elsewhere does not clear it."""
+    is_suspect: bool = False
+    is_quarantined: bool = False
+    attributed: int = 0
+    """Crashes that were attributed to the pod, since it was last to be tried again."""
     isolated_until: float = 0.0
-    counts_until: float = 0.0
+    remembered_until: float = 0.0
     """When this is forgotten."""
 
 
@@ -169,7 +169,7 @@ class Load(msgspec.Struct, frozen=True):
 NOT_HELD_UP: Final = HoldUp()
 NOTHING_TO_REPORT: Final = Reporting()
 NO_RESULTS: Final[Mapping[str, ProbeResults]] = MappingProxyType({})
-NO_DEATHS: Final = Deaths()
+NO_CRASHES: Final = WorkerCrashes()
 NOT_PROBED: Final = Probing()
 NO_PREEMPTION: Final = Preemption()
 NO_LOAD: Final = Load(0, 0)
@@ -222,7 +222,7 @@ class PodParts(msgspec.Struct):
     `supervisor.managers.allocation`."""
     are_resources_stale: bool = False
     """Resources of the containers may be others than these. Owner: `supervisor.managers.allocation`."""
-    deaths: Deaths = NO_DEATHS
+    crashes: WorkerCrashes = NO_CRASHES
     pull_failures: tuple[PullFailure, ...] = ()
     """Back-off of the pod's images, as its last sync has left it. Owner: `supervisor.loop.answered`."""
     planned_slice: PlannedSlice | None = None

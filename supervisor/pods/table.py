@@ -154,20 +154,20 @@ class PodTable:
                 self._shards.quieten(state.slot, 1)
         self._shards.fit()
 
-    def move(self, is_up: Callable[[int], bool], convicts: Collection[str] = ()) -> list[PodRecord]:
-        """Move pods to workers that have fewer, away from those that go, and convicts to quarantine; those that moved,
+    def move(self, is_up: Callable[[int], bool], quarantined: Collection[str] = ()) -> list[PodRecord]:
+        """Move pods to workers that have fewer, away from those that go, or into quarantine; those that moved,
         at most MAX_MOVES.
 
         Only between two syncs, so that a pod never has two actors.
         """
-        if not convicts and not self._shards.uneven(is_up):
+        if not quarantined and not self._shards.uneven(is_up):
             return []
         moved: list[PodRecord] = []
         for state in self:
             if (
                 len(moved) < MAX_MOVES
                 and state.lifecycle.can_move
-                and self._move(state, self._place(state, is_up, convicts))
+                and self._move(state, self._place(state, is_up, quarantined))
             ):
                 moved.append(state)
         return moved
@@ -176,8 +176,8 @@ class PodTable:
         """Move a pod to quarantine in whatever phase: its worker has just died, and nothing of it is left there."""
         self._move(state, QUARANTINE_SLOT)
 
-    def _place(self, state: PodRecord, is_up: Callable[[int], bool], convicts: Collection[str]) -> int:
-        if state.uid in convicts:
+    def _place(self, state: PodRecord, is_up: Callable[[int], bool], quarantined: Collection[str]) -> int:
+        if state.uid in quarantined:
             return QUARANTINE_SLOT
         return self._shards.better_slot(state.slot, is_up, is_quiet=state.is_quiet)
 

@@ -30,7 +30,7 @@ DIALER_SLOT = 3
 FIRST_POD_SLOT = 4
 MAX_POD_WORKERS = 64
 QUARANTINE_SLOT = FIRST_POD_SLOT + MAX_POD_WORKERS
-"""The slot of the pod worker that has those pods only that have killed theirs (`supervisor.pods.poison`)."""
+"""The slot of the pod worker that has those pods only that have killed theirs (`supervisor.pods.crash_attribution`)."""
 SLOTS = QUARANTINE_SLOT + 1
 
 CHECK_PERIOD_S = 1.0

@@ -16,7 +16,7 @@ from typing import Final
 
 from ipc.host.clock import monotonic
 from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from supervisor.pods.poison import POISON_DEATHS
+from supervisor.pods.crash_attribution import CRASH_THRESHOLD
 from tests.chaos import procs
 from tests.chaos.background import meanwhile
 from tests.e2e.agent import Agent
@@ -24,7 +24,7 @@ from tests.e2e.agent import Agent
 POISON: Final = "poison-000"
 PERIOD_S: Final = 0.02
 RESTARTED_EVERY_S: Final = 4.0
-ENOUGH: Final = 2 * POISON_DEATHS
+ENOUGH: Final = 2 * CRASH_THRESHOLD
 """So many kills in one life of the agent have to isolate it. A sync that the killer was too slow for clears it."""
 
 

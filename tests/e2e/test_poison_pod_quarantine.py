@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from supervisor.pods.poison import POISON_DEATHS
+from supervisor.pods.crash_attribution import CRASH_THRESHOLD
 from tests.e2e.agent import Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
@@ -65,7 +65,7 @@ def quarantine_deaths(agent: Agent) -> int:
 @pytest.fixture
 def poisoned(new_agent: NewAgent) -> Agent:
     """An agent with one shard, in which the canary is; more deaths than it takes to find one pod end it."""
-    agent = new_agent(workers={"count": 1, "maxDeaths": POISON_DEATHS - 1})
+    agent = new_agent(workers={"count": 1, "maxDeaths": CRASH_THRESHOLD - 1})
     agent.program = (sys.executable, "-m", "tests.e2e.poisoned_agent")
     agent.start()
     agent.run(canary())
@@ -81,7 +81,7 @@ POISON: Final = {
 
 
 @pytest.mark.parametrize("manifest", often(POISON, "probe-kills"))
-def test_nobody_else_feels_a_convict_and_its_manifest_can_be_deleted(poisoned: Agent, manifest: Json) -> None:
+def test_nobody_else_feels_a_quarantined_pod_and_its_manifest_can_be_deleted(poisoned: Agent, manifest: Json) -> None:
     agent = poisoned
     agent.write(manifest)
     agent.until(lambda: is_isolated(agent, "poison"), "it is found")
@@ -89,14 +89,14 @@ def test_nobody_else_feels_a_convict_and_its_manifest_can_be_deleted(poisoned: A
     was = probes(agent)
     agent.until(lambda: probes(agent) > was, "the canary is probed")
     before, since = agent.workers()["pods-0"], probes(agent) + 1
-    assert before["deaths"] == POISON_DEATHS
+    assert before["deaths"] == CRASH_THRESHOLD
     agent.until(lambda: quarantine_deaths(agent) > 0, "it has killed in quarantine")
     agent.assert_works(pod("meanwhile"))
     agent.remove("poison")
     agent.until(lambda: "poison" not in agent.pods(), "it is deleted", DELETED_DEADLINE_S)
     agent.until(lambda: "quarantine" not in agent.workers(), "nobody is in quarantine any more")
     after = agent.workers()["pods-0"]
-    assert (after["pid"], after["deaths"]) == (before["pid"], POISON_DEATHS)
+    assert (after["pid"], after["deaths"]) == (before["pid"], CRASH_THRESHOLD)
     longest_s = max(gaps_s(agent, since))
     print(f"longest gap between the canary's probes: {longest_s:.2f} s")
     assert longest_s < LONGEST_GAP_S
@@ -113,7 +113,7 @@ def test_a_pod_is_deleted_whose_termination_kills_its_worker(poisoned: Agent, ho
     agent.until(lambda: is_isolated(agent, "poison"), "it is found")
     agent.until(lambda: "poison" not in agent.pods(), "it is deleted", DELETED_DEADLINE_S)
     assert not any(key[0] == "poison" for key in agent.eye.pod_table())
-    assert agent.workers()["pods-0"]["deaths"] == POISON_DEATHS
+    assert agent.workers()["pods-0"]["deaths"] == CRASH_THRESHOLD
     agent.until(lambda: "quarantine" not in agent.workers(), "nobody is in quarantine any more")
 
 
@@ -125,4 +125,4 @@ def test_another_manifest_is_tried_at_once(poisoned: Agent) -> None:
     agent.write(pod("poison"))
     agent.until_ready(["poison"])
     assert agent.workers()["quarantine"]["pods"] == 1, "it stays for a while"
-    assert agent.workers()["pods-0"]["deaths"] == POISON_DEATHS
+    assert agent.workers()["pods-0"]["deaths"] == CRASH_THRESHOLD

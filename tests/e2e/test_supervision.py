@@ -12,7 +12,7 @@ import pytest
 
 from ipc.host import clock
 from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from supervisor.pods.poison import POISON_DEATHS
+from supervisor.pods.crash_attribution import CRASH_THRESHOLD
 from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod, pods
@@ -150,15 +150,15 @@ def isolations(agent: Agent) -> list[Json]:
 @pytest.mark.slow
 def test_a_pod_that_kills_its_worker_is_isolated_and_everybody_else_goes_on(new_agent: NewAgent) -> None:
     """Whenever the worker says that it is at that pod, it is killed."""
-    agent = new_agent(workers={"count": 1, "maxDeaths": POISON_DEATHS})
+    agent = new_agent(workers={"count": 1, "maxDeaths": CRASH_THRESHOLD})
     agent.start()
     agent.run(*pods("run", 4).values())
     before = agent.eye.pod_table()
     agent.write(pod("poison"))
-    for death in range(1, POISON_DEATHS + 1):
+    for death in range(1, CRASH_THRESHOLD + 1):
         kill_at_the_poison_pod(agent, death)
     agent.until(lambda: bool(isolations(agent)), "the poison pod is isolated")
-    assert f"{POISON_DEATHS} deaths of its worker in a row" in agent.describe("poison")
+    assert f"{CRASH_THRESHOLD} deaths of its worker in a row" in agent.describe("poison")
     agent.assert_works(pod("meanwhile"))
     agent.until_ready(["poison"])
     assert before.items() <= agent.eye.pod_table().items()

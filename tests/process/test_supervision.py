@@ -17,7 +17,7 @@ import pytest
 from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.link.wire.boot import ChildContext
 from supervisor.client.errors import RequestFailed
-from supervisor.pods.poison import POISON_DEATHS
+from supervisor.pods.crash_attribution import CRASH_THRESHOLD
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 from tests.process.model_children import (
     GOOD_IMAGE,
@@ -170,14 +170,14 @@ def test_the_health_check_fails_while_the_master_is_stopped_and_heals(start: Sta
 
 
 def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(start: Start) -> None:
-    agent = start(maxDeaths=POISON_DEATHS)
+    agent = start(maxDeaths=CRASH_THRESHOLD)
     agent.state(*PODS)
     agent.state("poison", image=POISON_IMAGE)
     agent.until(lambda: bool(agent.workers()), "the agent answers")
     agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)) == 1, "the poison pod is isolated")
     [event] = agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)
     assert (event["type"], event["involvedObject"]["name"]) == ("Warning", "poison")
-    assert Counter(line.what for line in agent.journal())["died"] <= POISON_DEATHS + 1
+    assert Counter(line.what for line in agent.journal())["died"] <= CRASH_THRESHOLD + 1
     line = len(agent.journal())
     agent.until(lambda: all(syncs_since(agent, line)[uid, A] >= 2 for uid in PODS), "the others are synced")
     assert "died" not in {entry.what for entry in agent.journal()[line:]}
@@ -193,7 +193,7 @@ def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(
     agent.state("poison", image=GOOD_IMAGE)
     agent.until(lambda: syncs_since(agent, line)["poison", QUARANTINE_SLOT] >= 2, "its new manifest is tried at once")
     deaths = agent.workers()["pods-0"]["deaths"]
-    assert deaths <= POISON_DEATHS, "nobody else feels what it does in quarantine"
+    assert deaths <= CRASH_THRESHOLD, "nobody else feels what it does in quarantine"
     assert_one_actor_per_pod(agent.journal())
 
 

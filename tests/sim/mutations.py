@@ -42,9 +42,9 @@ from supervisor.podcontrol.container_restarts import ContainerRestarts, Requeste
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.pods.board_rows import RowAllocator
 from supervisor.pods.cache import PodCache
+from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.lifecycle import PodLifecycle
 from supervisor.pods.observation_requests import ObservationRequests
-from supervisor.pods.poison import PoisonPods
 from supervisor.protocol.source_updates import ObjectUpdate
 from workers.cm import pod_cgroup
 from workers.compute.init_containers import InitActions
@@ -222,8 +222,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "let one pod's status end the agent": replaced(Announcer, "report", _unfenced_status),
     "let one pod's view fail the relist": replaced(Observer, "_status_of", _fails_all),
     "never try a status again": replaced(Announcer, "due_again", lambda self, now: []),
-    "convict nobody": replaced(PoisonPods, "_convict", lambda self, uid, shard, now: None),
-    "stop a convict by its manifest": replaced(SyncMessages, "_kills_going_down", lambda self, state: False),
+    "attribute no crash": replaced(CrashAttribution, "_attribute", lambda self, uid, shard, now: None),
+    "stop a quarantined pod by its manifest": replaced(SyncMessages, "_crashes_going_down", lambda self, state: False),
     "restart whatever is resized": replaced(ResizeJudge, "needs_restart", lambda self, container, update: True),
     "resize nothing": replaced(ResizeJudge, "update_of", lambda self, container, made: None),
     "send before it is written": replaced(HeldSends, "take", lambda self, command, now: self._send(command)),

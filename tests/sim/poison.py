@@ -12,7 +12,7 @@ from ipc.k8s.api.v1.probe import ExecAction, Probe
 from ipc.k8s.kubecontainer.probe_results import ProbeType
 from ipc.link.messages.pod_worker import SyncPod, WorkType
 from ipc.link.shm.board import pod_digest
-from supervisor.pods.poison import POISON_DEATHS
+from supervisor.pods.crash_attribution import CRASH_THRESHOLD
 from supervisor.processes.worker_pool import QUARANTINE_SLOT
 from tests.sim.children import Child
 from tests.sim.pods import PRESENT
@@ -74,6 +74,6 @@ class Poison:
         felt = [other for other in self._struck if other.slot != QUARANTINE_SLOT and not other.alive]
         self._trace.note(f"{child.name} is struck: {place}")
         child.strike(pod_digest(UID), hangs=self._rng.random() < HANGS)
-        if len(felt) >= POISON_DEATHS and child.slot != QUARANTINE_SLOT:
+        if len(felt) >= CRASH_THRESHOLD and child.slot != QUARANTINE_SLOT:
             self._trace.broke(f"the poison pod has struck {len(felt) + 1} workers that others need")
         self._struck.append(child)

@@ -21,7 +21,7 @@ class WaitReason(enum.StrEnum):
     PAUSED = "Paused"
     WORKER = "Worker"
     ISOLATION = "Isolation"
-    TRIAL = "Trial"
+    SOLO_SYNC = "SoloSync"
     ROOM = "Room"
     SOURCES = "Sources"
     FAULT = "Fault"
@@ -37,7 +37,7 @@ WORDS: Final[Mapping[WaitReason, str]] = {
     WaitReason.PAUSED: "it is paused: rootlet resume pod",
     WaitReason.WORKER: "its worker is being started",
     WaitReason.ISOLATION: "it has ended its worker several times",
-    WaitReason.TRIAL: "another pod, which may have ended their worker, is synced first",
+    WaitReason.SOLO_SYNC: "another pod, which may have ended their worker, is synced first",
     WaitReason.ROOM: "ConfigMaps and Secrets of other pods are on their way to its worker",
     WaitReason.SOURCES: "a source of ConfigMaps and Secrets has not been read yet",
     WaitReason.FAULT: "an error in the agent, which its log has",

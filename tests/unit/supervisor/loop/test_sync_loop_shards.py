@@ -10,8 +10,8 @@ from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.link.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.link.messages.pod_worker import WorkType
 from supervisor.config.settings import WorkersSettings
+from supervisor.pods.crash_attribution import BACK_OFF, CRASH_THRESHOLD, MEMORY_S, PROBATION_S
 from supervisor.pods.lifecycle import PodLifecycle
-from supervisor.pods.poison import BACK_OFF, MEMORY_S, POISON_DEATHS, PROBATION_S
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from tests.support.dialogue import Talk, absent, exited, pod, running
 
@@ -242,7 +242,7 @@ def poisoned() -> Talk:
 def test_a_pod_that_kills_its_worker_pauses_and_the_others_go_on() -> None:
     talk = poisoned()
     assert talk.events == [EVENT]
-    assert f"{POISON_DEATHS} deaths of its worker in a row" in talk.told["a"].summary
+    assert f"{CRASH_THRESHOLD} deaths of its worker in a row" in talk.told["a"].summary
     talk.update(pod("b", image="v3"))
     assert talk.see(running("b")) == ["sync b"]
     talk.done("b")
@@ -308,7 +308,7 @@ def test_an_orphan_can_be_isolated_too() -> None:
     talk.relist(running("x"), row=-1)
     talk.ready()
     talk.keep_house()
-    for incarnation in range(2, 2 + POISON_DEATHS):
+    for incarnation in range(2, 2 + CRASH_THRESHOLD):
         assert talk.see(running("x")) == ["terminating x"]
         talk.down(A)
         talk.up(A, incarnation)
@@ -324,7 +324,7 @@ def with_probe(uid: str, *, image: str = "v1") -> Pod:
     return structs.replace(made, spec=structs.replace(made.spec, containers=(main,)))
 
 
-def caught(kills: int = POISON_DEATHS) -> Talk:
+def caught(kills: int = CRASH_THRESHOLD) -> Talk:
     """Nothing is in flight; the worker has died in steps for ``a`` so often."""
     talk = Talk()
     talk.ready()
@@ -376,7 +376,7 @@ def test_a_death_in_a_step_of_a_pod_that_is_gone_is_nobody_s() -> None:
     assert talk.events == []
 
 
-def test_a_convict_whose_sync_is_in_flight_elsewhere_moves_when_that_has_ended() -> None:
+def test_a_quarantined_pod_whose_sync_is_in_flight_elsewhere_moves_when_that_has_ended() -> None:
     talk = Talk(workers=2, up=(NODE_SLOT, API_SLOT, A, B))
     talk.start("a", "b")
     talk.update(pod("a", image="v2"))
@@ -391,7 +391,7 @@ def test_a_convict_whose_sync_is_in_flight_elsewhere_moves_when_that_has_ended()
     assert loads(talk)[QUARANTINE_SLOT] == 1
 
 
-def test_a_removal_of_a_convict_is_tried_at_once_without_its_probes() -> None:
+def test_a_removal_of_a_quarantined_pod_is_tried_at_once_without_its_probes() -> None:
     talk = caught()
     talk.up(QUARANTINE_SLOT)
     words = [*talk.remove("a"), *talk.relist(), *talk.see(running("a"))]

@@ -21,7 +21,7 @@ CHANGES: dict[WaitReason, dict[str, object]] = {
     WaitReason.PAUSED: {"is_paused": True},
     WaitReason.WORKER: {"has_worker": False},
     WaitReason.ISOLATION: {"isolated_until": 70.0},
-    WaitReason.TRIAL: {"awaits_trial": True},
+    WaitReason.SOLO_SYNC: {"awaits_solo_sync": True},
     WaitReason.ROOM: {"objects": WaitReason.ROOM},
     WaitReason.SOURCES: {"objects": WaitReason.SOURCES},
     WaitReason.FAULT: {"objects": WaitReason.FAULT},
@@ -76,7 +76,7 @@ def test_times_are_told_where_a_time_ends_the_wait() -> None:
         objects=st.none() | st.sampled_from(sorted(OF_OBJECTS)),
         isolated_until=st.none() | st.just(70.0),
         **{name: st.booleans() for name in Standing.__struct_fields__ if name.startswith(("is_", "has_", "lacks_"))},
-        awaits_trial=st.booleans(),
+        awaits_solo_sync=st.booleans(),
     )
 )
 def test_every_pod_has_a_next_step(pod: Standing) -> None:
