@@ -35,7 +35,7 @@ from ipc.k8s.kubecontainer.remembered_ends import (
     with_remembered,
 )
 from ipc.k8s.podobjects.redaction import WITHHELD
-from supervisor.pods.parts import KnownPods
+from supervisor.pods.parts import KnownPods, PodParts
 
 KEPT: Final = 2
 """Runs of each name: the state and the last state of a status."""
@@ -47,9 +47,9 @@ class EndedContainers:
 
     def __init__(self, known: KnownPods) -> None:
         self._known = known
-        known.on_forget(lambda uid, parts: self._note_change(uid, parts.runs, NO_RECORD))
-        self._versions: dict[str, int] = {}
-        """Version of the newest change of each pod, of forgotten ones too, until it is kept."""
+        known.on_forget(self._forgotten)
+        self._dropped: list[tuple[int, str]] = []
+        """Versions and UIDs of pods that were forgotten, until their file lacks them, too."""
         self._inherited: set[str] = set()
         """Ids of containers that ran when an earlier agent saw them last, and that this one has not seen."""
         self._expected: dict[str, float] = {}
@@ -170,25 +170,33 @@ class EndedContainers:
     def _set(self, uid: str, record: RememberedPod) -> None:
         parts = self._known.of(uid)
         before, parts.runs = parts.runs, NO_RECORD if record.is_empty() else record
-        self._note_change(uid, before, record)
+        if record != before:
+            self._note_change(before, record)
+            parts.runs_version = self.version
 
-    def _note_change(self, uid: str, before: RememberedPod, record: RememberedPod) -> None:
-        if record == before:
-            return
+    def _forgotten(self, uid: str, parts: PodParts) -> None:
+        changed_at = parts.runs_version
+        if parts.runs is not NO_RECORD:
+            self._note_change(parts.runs, NO_RECORD)
+            changed_at = self.version
+        if changed_at:
+            self._dropped.append((changed_at, uid))
+
+    def _note_change(self, before: RememberedPod, record: RememberedPod) -> None:
         self.version += 1
         for run in before.runs:
             if run not in record.runs:
                 self._expected.pop(run.id, None)
         if not _news(record) <= _news(before):
             self.urgent_version = self.version
-        self._versions[uid] = self.version
 
     # --- for their file ---
 
     def changed_after(self, version: int) -> dict[str, RememberedPod]:
         """The pods that have changed since; empty when they were forgotten. Older changes are on the disk."""
-        self._versions = {uid: at for uid, at in self._versions.items() if at > version}
-        return {uid: self._known.find(uid).runs for uid in self._versions}
+        self._dropped = [(at, uid) for at, uid in self._dropped if at > version]
+        changed = {uid: parts.runs for uid, parts in self._known.items() if parts.runs_version > version}
+        return {**{uid: NO_RECORD for _, uid in self._dropped}, **changed}
 
     def everything(self) -> dict[str, RememberedPod]:
         """All of them, by UID."""

@@ -214,6 +214,8 @@ class PodParts(msgspec.Struct):
     `supervisor.podcontrol.container_restarts`."""
     runs: RememberedPod = NO_RECORD
     """Runs of the pod's containers, remembered beyond these. Owner: `supervisor.pods.ended_containers`."""
+    runs_version: int = 0
+    """Version of the newest change of these. Owner: `supervisor.pods.ended_containers`."""
     are_runs_stale: bool = False
     """A sync has died with its worker, and may have removed containers. Owner:
     `supervisor.pods.ended_containers`."""
