@@ -1,7 +1,7 @@
 """Attribution of workers' crashes to pods: a worker dies, hangs or takes all memory in a step for one of them.
 
-Mostly the dead worker says so: the board has whose step it died in (`ipc.link.shm.board.WorkerRow.current_pod`). A pod in
-whose steps `CRASH_THRESHOLD` workers have died is quarantined. Of a worker that died in no pod's step (killed from
+Mostly the dead worker says so: the board has whose step it died in (`ipc.link.shm.board.WorkerRow.current_pod`). A pod
+in whose steps `CRASH_THRESHOLD` workers have died is quarantined. Of a worker that died in no pod's step (killed from
 outside, or in a thread) all that is known is which pods had a sync in flight. One that had at `CRASH_THRESHOLD` such
 crashes in a row is a suspect. Suspects of a worker are synced one at a time: a crash during such a *solo sync* is
 attributed to its pod, and so is the last of these crashes when it leaves a single suspect. A suspect whose solo sync

@@ -39,7 +39,7 @@ from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEED
 from supervisor.status.generate import StatusInput, generate_pod_status
 from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
-from supervisor.status.status_record import ReportContext, StatusBasis, StatusRecord
+from supervisor.status.status_record import ReportContext, StatusBasis
 
 
 class StatusManager:
@@ -101,7 +101,7 @@ class StatusManager:
 
     def is_rejected(self, uid: str) -> bool:
         """Whether the pod was not admitted."""
-        return self._record(uid).rejection is not None
+        return self._known.find(uid).status.rejection is not None
 
     def end(self, uid: str, failure: PodFailure, *, evict: bool) -> None:
         """The agent ends the pod: it is Failed once nothing of it runs (pkg/kubelet/pod_workers.go, PodStatusFunc).
@@ -110,19 +110,19 @@ class StatusManager:
 
     def eviction(self, uid: str) -> PodFailure | None:
         """Why the pod was evicted; None if it was not."""
-        record = self._record(uid)
+        record = self._known.find(uid).status
         return record.kill if record.stays_down else None
 
     def failure_reason(self, uid: str) -> str:
         """Reason for which the agent has rejected or ended the pod; empty if it has not."""
-        record = self._record(uid)
+        record = self._known.find(uid).status
         failure = record.rejection or record.kill
         return failure.reason if failure is not None else ""
 
     def is_news(self, uid: str, done: SyncDone) -> bool:
         """Whether that end of a sync is worth a line. Waiting for the same time again is not, nor is failing again for
         the same reason."""
-        return self._record(uid).is_news(done)
+        return self._known.find(uid).status.is_news(done)
 
     def sync_ended(self, state: PodRecord, done: SyncDone) -> None:
         """The results and the summary of a sync (pkg/kubelet/kubelet.go, SyncPod: reasonCache.Update)."""
@@ -134,7 +134,7 @@ class StatusManager:
 
     def status(self, uid: str) -> PodStatus | None:
         """The status that is acted on: the newest generated one; None before the first."""
-        return self._record(uid).status
+        return self._known.find(uid).status.status
 
     def phase(self, uid: str) -> str:
         """Phase of that status; empty before the first."""
@@ -143,7 +143,8 @@ class StatusManager:
 
     def has_ended(self, uid: str) -> bool:
         """Whether the pod, as it is stated now, starts nothing any more: it is terminal, or was not admitted."""
-        return self.is_rejected(uid) or self.phase(uid) in TERMINAL_PHASES
+        record = self._known.find(uid).status
+        return record.rejection is not None or (record.status is not None and record.status.phase in TERMINAL_PHASES)
 
     def is_past_deadline(self, state: PodRecord, now: Instant) -> bool:
         """Whether activeDeadlineSeconds are over and the pod does not go down yet (active_deadline.go, ShouldSync)."""
@@ -158,9 +159,6 @@ class StatusManager:
         status = self.status(state.uid)
         has_deadline = state.pod is not None and state.pod.spec.active_deadline_seconds is not None
         return (status.start_time or "") if has_deadline and status is not None else ""
-
-    def _record(self, uid: str) -> StatusRecord:
-        return self._known.find(uid).status
 
     def _change(self, parts: PodParts, **changes: object) -> None:
         parts.status = msgspec.structs.replace(parts.status, **changes)

@@ -6,8 +6,8 @@ import ast
 
 from tests import house_counts
 
-MOST_COLLECTIONS = 8
-"""As many as there are. Ten are the aim."""
+MOST_COLLECTIONS = 7
+"""As many as there are: the records themselves, work queues, the copy of the API server, and what a relist lacks."""
 MOST_USES_OF_PARTS = 0
 LARGE_CLASSES: dict[str, int] = {}
 
