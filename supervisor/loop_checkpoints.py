@@ -79,15 +79,15 @@ class LoopCheckpoints:
             and self._ends.is_kept(rests_on.ends)
         )
 
-    def keep_at_once(self, *, hurries: bool = False) -> None:
+    def keep_at_once(self, *, is_urgent: bool = False) -> None:
         """Write what a worker acts on at this moment: resources that pods were allocated, volumes that claims have,
-        containers that are to begin anew, and those that never do. To be called after every event; ``hurries``:
+        containers that are to begin anew, and those that never do. To be called after every event; ``is_urgent``:
         a worker waits for it."""
         volumes = self._state.volumes
         restarts = self._state.requested_restarts
         self._restarts.keep(restarts.version, restarts.everything)
-        self._ends.keep(self._state.ended_containers, hurries=hurries)
-        self._resources.keep(self._state.allocations, hurries=hurries)
+        self._ends.keep(self._state.ended_containers, is_urgent=is_urgent)
+        self._resources.keep(self._state.allocations, is_urgent=is_urgent)
         self._bindings.keep(volumes.version, lambda: volumes.bindings)
 
     def keep(self) -> None:

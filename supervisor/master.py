@@ -299,7 +299,7 @@ class Master:
         self._meter.took(event, began)
         with traced_event(event):
             carry_out(self._loop.handle(event, began), self._effects)
-        self._checkpoints.keep_at_once(hurries=self._sends.is_waiting)
+        self._checkpoints.keep_at_once(is_urgent=self._sends.is_waiting)
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
@@ -343,7 +343,7 @@ class Master:
     def _on_written(self) -> None:
         """Files of the state may be as new as what waits for them. What has changed meanwhile is written next."""
         self._sends.look(self._clock.now().mono)
-        self._checkpoints.keep_at_once(hurries=self._sends.is_waiting)
+        self._checkpoints.keep_at_once(is_urgent=self._sends.is_waiting)
 
     def _child_specs(self, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
         return child_specs(self._service, pod_workers, quarantine=quarantine)

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.k8s.api.annotations import API_SOURCE
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from ipc.link.eventloop.tasks import BackgroundTasks
 from ipc.link.messages import event_reasons
 from ipc.link.messages.event_reasons import EventReason
@@ -60,9 +60,9 @@ class SourceFeed:
         self._sources_ready = sources_ready
         self._cluster_listed = cluster_listed
         self._may_begin = asyncio.Event()
-        self._burst = BurstGate()
+        self._batch = BatchGate()
         """Pods of a cluster that come one right after the other."""
-        self._is_silent = False
+        self._is_batch_open = False
         """First statuses wait for the end of that burst."""
 
     def may_begin(self) -> None:
@@ -108,20 +108,20 @@ class SourceFeed:
             if number:
                 await asyncio.sleep(0)
             if not is_whole and isinstance(part, PodUpdate) and part.source == API_SOURCE:
-                part = self._hurried(part)
+                part = self._in_batch(part)
             self._feed(part)
 
-    def _hurried(self, part: PodUpdate) -> PodUpdate:
+    def _in_batch(self, part: PodUpdate) -> PodUpdate:
         """An update whose pods go to their workers before anything is said of them, and the end of that silence."""
-        self._burst.came()
-        if not self._is_silent:
-            self._is_silent = True
-            self._tasks.spawn(self._tell_statuses(), name="first statuses of a burst")
-        return msgspec.structs.replace(part, hurries=True)
+        self._batch.came()
+        if not self._is_batch_open:
+            self._is_batch_open = True
+            self._tasks.spawn(self._end_batch(), name="first statuses of a burst")
+        return msgspec.structs.replace(part, is_batched=True)
 
-    async def _tell_statuses(self) -> None:
-        await self._burst.over()
-        self._is_silent = False
+    async def _end_batch(self) -> None:
+        await self._batch.over()
+        self._is_batch_open = False
         self._feed(StatusesDue())
 
     def _secrets_lost(self, names: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from ipc.host.log.entry import Subject, about
 from ipc.k8s.api.v1.meta import ObjectMeta
 from ipc.k8s.kubecontainer.pod_status import RuntimePodStatus
 from ipc.k8s.podobjects.config_objects import ConfigObjects
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from ipc.link.eventloop.tasks import BackgroundTasks, first_of, note_failure
 from ipc.link.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
 from ipc.link.messages.pod_worker import (
@@ -146,7 +146,7 @@ class PodWorker:
         self._in_flight: dict[str, _Flight] = {}
         self._tasks = BackgroundTasks()
         self._capacity = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
-        self._beginnings = BurstGate(ALONE_S)
+        self._beginnings = BatchGate(ALONE_S)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
         self._beginnings_kept = Beginnings(self._send)

@@ -82,9 +82,9 @@ class PodUpdates(msgspec.Struct, eq=False):
         return self._known.find(pod.metadata.uid).evicted_before is None, admission_order(pod)
 
     def _add(self, pod: Pod, update: PodUpdate, now: Instant) -> None:
-        self.add(pod, update.source, now, hurries=update.hurries)
+        self.add(pod, update.source, now, is_batched=update.is_batched)
 
-    def add(self, pod: Pod, source: str, now: Instant, *, hurries: bool = False) -> None:
+    def add(self, pod: Pod, source: str, now: Instant, *, is_batched: bool = False) -> None:
         """HandlePodAdditions: admission, then a lifecycle; a pod of that UID that still goes down ends first."""
         uid = pod.metadata.uid
         state = self._pod_table.get(uid)
@@ -96,9 +96,9 @@ class PodUpdates(msgspec.Struct, eq=False):
             METERS.counter(metrics.RESTARTED_PODS, "true").inc()
             state.succeed(pod, source)
         else:
-            self._begin(pod, source, now, hurries)
+            self._begin(pod, source, now, is_batched)
 
-    def _begin(self, stated: Pod, source: str, now: Instant, hurries: bool) -> None:
+    def _begin(self, stated: Pod, source: str, now: Instant, is_batched: bool) -> None:
         """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
         self._kills.begins_anew(stated.metadata.uid, now)
         pod = self._allocations.allocated(stated)
@@ -118,7 +118,7 @@ class PodUpdates(msgspec.Struct, eq=False):
             self._announcer.report_later(state)
             return
         self._admission.allocate(state, pod, stated)
-        if hurries and self._is_nothing_there(stated):
+        if is_batched and self._is_nothing_there(stated):
             self._admission.warn_later(state)
             self._announcer.put_off(state)
         else:

@@ -39,7 +39,7 @@ class PodUpdate(msgspec.Struct, frozen=True, kw_only=True):
     op: PodOperation
     source: str
     pods: tuple[Pod, ...] = ()
-    hurries: bool = False
+    is_batched: bool = False
     """Others come right behind: a `StatusesDue` follows, and the first statuses of pods that are new wait for it."""
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from ipc.k8s.api.support.warnings import field_warnings
 from ipc.k8s.api.v1.pod import Pod
 from ipc.k8s.patching.values import PatchError
 from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from ipc.link.eventloop.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.link.messages.api_server import Reply
 from supervisor.config.settings import Settings
@@ -444,7 +444,7 @@ class SourceManager:
     async def _follow_cluster(self, api: ApiSource) -> None:
         """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved when the last one
         has come."""
-        burst = BurstGate()
+        burst = BatchGate()
         while True:
             snapshot = await api.changed()
             burst.came()
@@ -453,7 +453,7 @@ class SourceManager:
                 self._is_save_due = True
                 self._tasks.spawn(self._save_after(burst), name="checkpoint of the cluster's pods")
 
-    async def _save_after(self, burst: BurstGate) -> None:
+    async def _save_after(self, burst: BatchGate) -> None:
         await burst.over()
         self._is_save_due = False
         await self._save()

@@ -122,12 +122,12 @@ class EndedContainersCheckpoint:
         """Whether the ends of that version are on disk, or writes fail."""
         return self._saver.is_kept(lambda written: version <= written[0])
 
-    def keep(self, ends: EndsOwner, *, hurries: bool = False) -> None:
-        """Write what is new. To be called after every event. ``hurries``: a worker waits for it."""
+    def keep(self, ends: EndsOwner, *, is_urgent: bool = False) -> None:
+        """Write what is new. To be called after every event. ``is_urgent``: a worker waits for it."""
         version = (ends.version, int(self._clock.now().mono / ALIVE_PERIOD_S))
         if self._saver.is_due(version):
-            urgent = hurries or ends.urgent_version > self._saver.written[0]
-            self._saver.keep(lambda: version, lambda _: self._write(ends), hurries=urgent)
+            urgent = is_urgent or ends.urgent_version > self._saver.written[0]
+            self._saver.keep(lambda: version, lambda _: self._write(ends), is_urgent=urgent)
 
     def write_again(self) -> None:
         """The file has gone away: the next `keep` writes it."""

@@ -149,11 +149,11 @@ class ResourcesCheckpoint:
         """Whether that version is on disk, or writes fail."""
         return self._saver.is_kept(lambda written: version <= written)
 
-    def keep(self, resources: ResourcesOwner, *, hurries: bool) -> None:
-        """Write what is new. To be called after every event, and every second. ``hurries``: somebody waits for it."""
+    def keep(self, resources: ResourcesOwner, *, is_urgent: bool) -> None:
+        """Write what is new. To be called after every event, and every second. ``is_urgent``: somebody waits for it."""
         if self._saver.is_due(resources.version):
-            urgent = hurries or resources.urgent_version > self._saver.written
-            self._saver.keep(lambda: resources.version, self._write(resources), hurries=urgent)
+            urgent = is_urgent or resources.urgent_version > self._saver.written
+            self._saver.keep(lambda: resources.version, self._write(resources), is_urgent=urgent)
 
     def write_again(self) -> None:
         """The file has gone away: the next `keep` writes it."""

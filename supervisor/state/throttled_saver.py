@@ -70,14 +70,14 @@ class ThrottledSaver(Generic[V]):
         """Whether the version on disk is enough for who waits. Nobody waits while writes fail."""
         return self._is_failing or is_enough(self.written)
 
-    def keep(self, version: Callable[[], V], write: Callable[[V], Write], *, hurries: bool = False) -> None:
+    def keep(self, version: Callable[[], V], write: Callable[[V], Write], *, is_urgent: bool = False) -> None:
         """Begin a write, if there is a change, none is under way and it is not too early. To be called every second.
 
-        ``write`` is called at once and gathers the data that its result writes later. ``hurries``: somebody waits for
+        ``write`` is called at once and gathers the data that its result writes later. ``is_urgent``: somebody waits for
         it, and it is not too early unless the last one has failed.
         """
         now = self._clock.now().mono
-        if self._writing is not None or (now < self._next_at and (self._is_failing or not hurries)):
+        if self._writing is not None or (now < self._next_at and (self._is_failing or not is_urgent)):
             return
         self._next_at = now + self._period_s
         self._begin(version(), write)

@@ -66,7 +66,7 @@ class Burst:
         """Take the pods as the master does, and encode what goes to the children."""
         began, first = process_cpu(), 0.0
         for part in in_parts(self._update):
-            self._take(msgspec.structs.replace(part, hurries=True))
+            self._take(msgspec.structs.replace(part, is_batched=True))
             first = first or process_cpu() - began
         begun = process_cpu() - began
         self._take(StatusesDue())

@@ -14,7 +14,7 @@ from ipc.host.clock import Clock
 from ipc.k8s.api.annotations import API_SOURCE
 from ipc.k8s.api.v1.event import Event
 from ipc.k8s.api.v1.status import TERMINAL_PHASES
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from ipc.link.eventloop.tasks import restarted
 from ipc.link.messages.api_server import (
     AgentChanged,
@@ -60,7 +60,7 @@ class ClusterAgent:
         self._settings = settings
         self._send = send
         self._clock = clock
-        burst = BurstGate()
+        burst = BatchGate()
         self._clients = NodeClients(settings, node_name, clock, burst)
         client = self._clients.work
         self._reported: set[str] = set()

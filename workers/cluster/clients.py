@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ipc.host.clock import Clock
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from ipc.link.messages.cluster import RatesChanged
 from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.certificates.identity import NodeIdentity
@@ -19,7 +19,7 @@ from workers.kubeclient.request_metrics import RequestMetrics
 class NodeClients:
     """Both clients, their rate limits, and the node's identity, for which they wait."""
 
-    def __init__(self, settings: ClusterSettings, node_name: str, clock: Clock, pods: BurstGate) -> None:
+    def __init__(self, settings: ClusterSettings, node_name: str, clock: Clock, pods: BatchGate) -> None:
         """``pods`` come from the server: while they do, nothing is asked of it."""
         self.work, self.events = EventualClient(pods), EventualClient(pods)
         self._limit = RateLimit(settings.api_qps, settings.api_burst)

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.errors import Unreachable
 from workers.kubeclient.protocol import DEFAULT_DEADLINE_S, JSON, NO_QUERY, Verb, WatchEvent
@@ -16,7 +16,7 @@ from workers.kubeclient.protocol import DEFAULT_DEADLINE_S, JSON, NO_QUERY, Verb
 class EventualClient:
     """`workers.kubeclient.protocol.Client` that waits until there is one."""
 
-    def __init__(self, pods: BurstGate) -> None:
+    def __init__(self, pods: BatchGate) -> None:
         """``pods`` come from the server: while they do, nothing is asked of it. They go first."""
         self._pods = pods
         self._client: asyncio.Future[ApiClient] = asyncio.get_running_loop().create_future()

@@ -23,7 +23,7 @@ from ipc.k8s.api.v1.probe import ExecAction, Probe
 from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.k8s.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.k8s.podobjects.config_objects import ConfigObjects
-from ipc.link.eventloop.burst import LONGEST_S, BurstGate
+from ipc.link.eventloop.batch import LONGEST_S, BatchGate
 from ipc.link.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
 from ipc.link.messages.pod_worker import (
     AbandonPull,
@@ -263,7 +263,7 @@ async def test_an_unexpected_error_is_an_answer_and_not_the_end(
 async def test_an_unexpected_error_before_the_sync_is_an_answer_too(master: Master) -> None:
     """A pod whose sync is never answered never gets another one."""
     await master.observe()
-    with patch.object(BurstGate, "over", side_effect=ZeroDivisionError("a bug")):
+    with patch.object(BatchGate, "over", side_effect=ZeroDivisionError("a bug")):
         done = await master.ask(request(1))
     assert (done.error, done.message) == ("Internal", "ZeroDivisionError: a bug")
     assert not (await master.ask(request(2))).error

@@ -14,7 +14,7 @@ from ipc.k8s.api.annotations import API_SOURCE
 from ipc.k8s.api.v1.config_objects import ConfigMap
 from ipc.k8s.api.v1.pod import Pod
 from ipc.k8s.kubecontainer.probe_results import ProbeResults
-from ipc.link.eventloop.burst import LONGEST_S
+from ipc.link.eventloop.batch import LONGEST_S
 from ipc.link.messages.api_server import AgentChanged
 from ipc.link.messages.base import Ready
 from ipc.link.messages.cluster import (
@@ -126,7 +126,7 @@ class NodeAgent(Agent):
                 for key in gone:
                     self.objects.pop(key.name, None)
         if isinstance(update, PodUpdate) and update.source == API_SOURCE and self.sources_ready:
-            update = msgspec.structs.replace(update, hurries=True)
+            update = msgspec.structs.replace(update, is_batched=True)
             self._later(LONGEST_S, self._end_burst)
         self._feed(update)
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.host.text.json_types import UNDECODABLE
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from ipc.link.eventloop.tasks import BackgroundTasks
 from workers.cluster.pods.known_pod import KnownPod, answered_pod
 from workers.cluster.pods.status_manager import Action, DeletePodFinally, PatchStatus, StatusManager
@@ -42,7 +42,7 @@ _DELETED: Final = msgspec.json.Decoder(_Deleted)
 class StatusWriter:
     """Wakes when something is due."""
 
-    def __init__(self, client: Client, statuses: StatusManager, clock: Clock, pods: BurstGate) -> None:
+    def __init__(self, client: Client, statuses: StatusManager, clock: Clock, pods: BatchGate) -> None:
         """``pods`` come from the server: while they do, nothing is looked at."""
         self._pods = pods
         self._client = client

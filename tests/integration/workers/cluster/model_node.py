@@ -8,7 +8,7 @@ from typing import Any, Final
 from ipc.host.clock import SystemClock
 from ipc.k8s.api.annotations import API_SOURCE
 from ipc.k8s.api.v1.pod import Pod
-from ipc.link.eventloop.burst import BurstGate
+from ipc.link.eventloop.batch import BatchGate
 from ipc.link.messages.base import EventReport
 from ipc.link.messages.cluster import PodsListed
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
@@ -59,7 +59,7 @@ class Node:
         """``status``: what it says of a pod that runs, beside that."""
         self.clock = SystemClock()
         self.statuses = StatusManager()
-        self.writer = StatusWriter(client, self.statuses, self.clock, BurstGate())
+        self.writer = StatusWriter(client, self.statuses, self.clock, BatchGate())
         self.pods = PodSource(self.statuses, Mirrors(), Needs(), self.clock, self.tell, self.writer.wake)
         self.reflector: Reflector[KnownPod] = Reflector(
             client, PODS, field_selector="spec.nodeName=n1", decode=decode_known_pod, sink=self.pods

@@ -28,7 +28,7 @@ def talk() -> Talk:
 
 def hurry(talk: Talk, *pods: Pod | str) -> list[str]:
     made = tuple(each if isinstance(each, Pod) else pod(each) for each in pods)
-    return talk.say(PodUpdate(op=PodOperation.ADD, source=API_SOURCE, pods=made, hurries=True))
+    return talk.say(PodUpdate(op=PodOperation.ADD, source=API_SOURCE, pods=made, is_batched=True))
 
 
 def test_every_sync_goes_out_before_the_first_status(talk: Talk) -> None:

@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import pytest
 
-from ipc.link.eventloop import burst as bursts
-from ipc.link.eventloop.burst import LONGEST_S, QUIET_S, Burst, BurstGate
+from ipc.link.eventloop import batch as bursts
+from ipc.link.eventloop.batch import LONGEST_S, QUIET_S, Batch, BatchGate
 from ipc.link.eventloop.loop_clock import loop_time
 from tests.fakes.clock import simulated
 
@@ -17,7 +17,7 @@ SOON_S = QUIET_S / 2
 
 
 def test_what_comes_alone_holds_nothing_up() -> None:
-    burst = Burst()
+    burst = Batch()
     assert burst.left_s(0.0) == 0.0
     for now in (1.0, 2.0):
         burst.came(now)
@@ -25,7 +25,7 @@ def test_what_comes_alone_holds_nothing_up() -> None:
 
 
 def test_the_first_may_wait_for_a_second() -> None:
-    burst = Burst(alone_s=SOON_S)
+    burst = Batch(alone_s=SOON_S)
     burst.came(1.0)
     assert burst.left_s(1.0) == pytest.approx(SOON_S)
     assert burst.left_s(1.0 + SOON_S) == 0.0
@@ -34,7 +34,7 @@ def test_the_first_may_wait_for_a_second() -> None:
 
 
 def test_a_burst_is_over_a_moment_after_the_last_one() -> None:
-    burst = Burst()
+    burst = Batch()
     for now in (1.0, 1.0 + SOON_S, 1.0 + 2 * SOON_S):
         burst.came(now)
     assert burst.left_s(1.0 + 2 * SOON_S) == pytest.approx(QUIET_S)
@@ -42,7 +42,7 @@ def test_a_burst_is_over_a_moment_after_the_last_one() -> None:
 
 
 def test_a_burst_without_end_holds_up_for_so_long() -> None:
-    burst = Burst()
+    burst = Batch()
     now = 1.0
     while now < 1.0 + 3 * LONGEST_S:
         burst.came(now)
@@ -52,7 +52,7 @@ def test_a_burst_without_end_holds_up_for_so_long() -> None:
 
 @simulated
 async def test_all_that_wait_pass_together() -> None:
-    gate, passed = BurstGate(), list[float]()
+    gate, passed = BatchGate(), list[float]()
     began_at = loop_time()
 
     async def act() -> None:
@@ -71,7 +71,7 @@ async def test_all_that_wait_pass_together() -> None:
 
 @simulated
 async def test_who_is_cancelled_while_waiting_takes_nobody_along() -> None:
-    gate = BurstGate()
+    gate = BatchGate()
     gate.came()
     gate.came()
     gate.came()
@@ -90,7 +90,7 @@ async def test_who_is_cancelled_while_waiting_takes_nobody_along() -> None:
 async def test_a_burst_that_ends_while_somebody_asks_is_over() -> None:
     """The clock goes on between two looks at it."""
     times = itertools.chain([0.0, 0.001, QUIET_S], itertools.repeat(2 * QUIET_S))
-    gate = BurstGate()
+    gate = BatchGate()
     with patch.object(bursts, "loop_time", lambda: next(times)):
         gate.came()
         gate.came()

@@ -19,7 +19,7 @@ LONGEST_S: Final = 0.1
 """A burst that goes on for longer holds nothing up any more, in seconds."""
 
 
-class Burst:
+class Batch:
     """The burst under way, if there is one. Pure: times in seconds of one monotonic clock."""
 
     def __init__(self, alone_s: float = 0.0) -> None:
@@ -39,23 +39,23 @@ class Burst:
         return max(0.0, min(self._last_at + quiet_s, self._began_at + LONGEST_S) - now)
 
 
-class BurstGate:
+class BatchGate:
     """Lets nobody pass while things come. For one event loop."""
 
     def __init__(self, alone_s: float = 0.0) -> None:
-        """See `Burst`."""
-        self._burst = Burst(alone_s)
+        """See `Batch`."""
+        self._batch = Batch(alone_s)
         self._over: asyncio.Future[None] | None = None
 
     def came(self) -> None:
         """Another one has come."""
-        self._burst.came(loop_time())
+        self._batch.came(loop_time())
 
     async def over(self) -> None:
         """Return when none comes any more, at once if none has come."""
         over = self._over
         if over is None:
-            left_s = self._burst.left_s(loop_time())
+            left_s = self._batch.left_s(loop_time())
             if not left_s:
                 return
             loop = asyncio.get_running_loop()
@@ -65,7 +65,7 @@ class BurstGate:
 
     def _look(self, over: asyncio.Future[None]) -> None:
         """One timer, however many wait."""
-        if left_s := self._burst.left_s(loop_time()):
+        if left_s := self._batch.left_s(loop_time()):
             asyncio.get_running_loop().call_later(left_s, self._look, over)
         else:
             self._over = None
