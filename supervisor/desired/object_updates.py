@@ -19,8 +19,8 @@ from ipc.link.messages.pod_worker import ObjectsRead, WorkType
 from supervisor.desired.volume_updates import VolumeUpdates
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import ObjectStore
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
@@ -40,7 +40,7 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
     _delivery: ObjectDelivery
     _statuses: StatusManager
     _tracking: PodTracking
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
 
     def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
@@ -129,6 +129,6 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
         """Report statuses anew, of pods at their end too: texts of containers may be readable now. Sync the others."""
         for state in states:
             if self._statuses.status(state.uid) is not None:
-                self._announcer.report(state, now)
+                self._reporter.report(state, now)
             if state.lifecycle.phase is WorkType.SYNC and not state.parts.is_incomplete:
                 self._tracking.resync(state)

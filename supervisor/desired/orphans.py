@@ -9,7 +9,7 @@ from ipc.host.clock import Instant
 from ipc.host.log.entry import Subject
 from ipc.link.metrics import kubelet as metrics
 from ipc.link.shm.metric_cells import METERS
-from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.pod_stop import PodStop
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.podcontrol.tracking import PodTracking
@@ -26,7 +26,7 @@ class Orphans(msgspec.Struct, frozen=True, eq=False):
     _tracking: PodTracking
     _removals: PodRemovals
     _stop: PodStop
-    _announcer: Announcer
+    _reporter: PodReporter
 
     def on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         if self._cache.relisted_at and (self._removals.are_sources_ready or self._stop.is_under_way):
@@ -41,4 +41,4 @@ class Orphans(msgspec.Struct, frozen=True, eq=False):
         state.lifecycle.remove(None, now.wall)
         about = Subject(namespace=status.namespace, name=status.name, uid=uid)
         words = f"removing {status.namespace}/{status.name} ({uid}): no source wants it"
-        self._announcer.log("info", words, about)
+        self._reporter.log("info", words, about)

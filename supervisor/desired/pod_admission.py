@@ -36,9 +36,9 @@ from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.devices import DeviceManager
 from supervisor.node.node_shutdown import NOT_ADMITTED, NodeShutdown
 from supervisor.podcontrol.active_pods import ActivePods
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKill, PodKills
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.parts import KnownPods, Preemption
 from supervisor.pods.record import PodRecord
@@ -71,7 +71,7 @@ class PodAdmission(msgspec.Struct, eq=False):
     _kills: PodKills
     _shutdown: NodeShutdown
     _resizes: Resizes
-    _announcer: Announcer
+    _reporter: PodReporter
     _unwarned: list[PodRecord] = []
     """Pods of a batch whose fields were not reported on when they came."""
 
@@ -109,7 +109,7 @@ class PodAdmission(msgspec.Struct, eq=False):
         """Tell of the fields of an admitted pod that are not acted on."""
         state.parts.is_unwarned = False
         for warning in self._warnings(pod):
-            self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
+            self._reporter.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
 
     def warn_later(self, state: PodRecord) -> None:
         """Tell of them when the batch is over in which the pod has come."""
@@ -157,7 +157,7 @@ class PodAdmission(msgspec.Struct, eq=False):
         is_running = self._cache.get(state.uid).is_running()
         if not is_running and (problem := pressure_problem(state.pod, self._node.view.pressures)):
             self._kills.reject(state, Rejected(*problem), now)
-            self._announcer.report(state, now)
+            self._reporter.report(state, now)
 
     def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Rejected | None:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
@@ -187,7 +187,7 @@ class PodAdmission(msgspec.Struct, eq=False):
             if (state := self._pod_table.get(uid)) is not None:
                 self._gives_way(state, is_victim=True)
                 self._kills.kill(state, kill, now, functools.partial(self._has_ended, uid))
-        self._announcer.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
+        self._reporter.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
 
     def evicted_before(self, state: PodRecord, pod: Pod, why: PodFailure, now: Instant) -> None:
         """End a pod that an agent before this one has evicted or preempted. It takes no place from others, but whoever

@@ -23,9 +23,9 @@ from ipc.link.shm.metric_cells import METERS
 from supervisor.desired.pod_admission import PodAdmission
 from supervisor.managers.allocation import AllocationManager
 from supervisor.node.node_shutdown import NodeShutdown
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.pod_kills import PodKills
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.pod_stop import PodStop
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.podcontrol.tracking import PodTracking
@@ -61,7 +61,7 @@ class PodUpdates(msgspec.Struct, eq=False):
     _removals: PodRemovals
     _stop: PodStop
     _tracking: PodTracking
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
 
     # --- the sources ---------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class PodUpdates(msgspec.Struct, eq=False):
     def statuses_due(self, now: Instant) -> None:
         """Say what was put off while others were on their way to their workers."""
         self._admission.warn_put_off(now)
-        self._announcer.report_batch(now)
+        self._reporter.report_batch(now)
 
     def _turn(self, pod: Pod) -> tuple[bool, tuple[int, float]]:
         return self._known.find(pod.metadata.uid).evicted_before is None, admission_order(pod)
@@ -115,15 +115,15 @@ class PodUpdates(msgspec.Struct, eq=False):
         state.state(stated)
         if rejected is not None:
             self._kills.reject(state, rejected, now)
-            self._announcer.report_later(state)
+            self._reporter.report_later(state)
             return
         self._admission.allocate(state, pod, stated)
         if is_batched and self._is_nothing_there(stated):
             self._admission.warn_later(state)
-            self._announcer.put_off(state)
+            self._reporter.put_off(state)
         else:
             self._admission.warn(state, pod, now)
-            self._announcer.report_later(state)
+            self._reporter.report_later(state)
 
     def _is_nothing_there(self, pod: Pod) -> bool:
         """Whether nothing of the pod was ever told or seen, so that it can be nothing but Pending."""
@@ -144,7 +144,7 @@ class PodUpdates(msgspec.Struct, eq=False):
             self._removals.terminate(state, stated.metadata.deletion_grace_period_seconds, now)
             return
         state.lifecycle.terminate()
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)
 
     def _track(self, pod: Pod, source: str) -> PodRecord:
         return self._tracking.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
@@ -161,13 +161,13 @@ class PodUpdates(msgspec.Struct, eq=False):
         """A pod that was rejected gets another chance with its new spec."""
         if source == API_SOURCE and self._statuses.is_rejected(state.uid):
             self._pod_table.update(state, stated)  # it has failed for good: its cluster makes another one
-            self._announcer.report(state, now)
+            self._reporter.report(state, now)
             return
         pod = self._allocations.allocated(stated)
         rejected = self._admission.admit(pod)
         if rejected is not None:
             reason, message = event_reasons.rejected(rejected.reason), f"{NOT_UPDATED}: {rejected.message}"
-            self._announcer.pod_event(state, reason, message, now)
+            self._reporter.pod_event(state, reason, message, now)
             if state.stated is not None and self._comes_as_it_was(state):
                 self._out.add(UpdateRefused(state.stated))
             return
@@ -180,7 +180,7 @@ class PodUpdates(msgspec.Struct, eq=False):
             self._admission.allocate(state, pod, stated)
         self._crashes.try_again(state.uid, now.mono)
         self._pod_table.touch((state.uid,))
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)
 
     def _comes_as_it_was(self, state: PodRecord) -> bool:
         """Whether a pod whose edit was refused runs, or will run when the node is uncordoned."""
@@ -214,7 +214,7 @@ class PodUpdates(msgspec.Struct, eq=False):
             return
         self._pod_table.update(state, self._allocations.allocated(pod))
         state.state(pod)
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)
         if pod.status.phase in TERMINAL_PHASES and state.lifecycle.phase is WorkType.SYNC:
             self._end_as_stated(state)
 

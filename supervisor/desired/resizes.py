@@ -28,8 +28,8 @@ from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, res
 from supervisor.admission.resource_fit import unenforced
 from supervisor.managers.allocation import ERROR, IN_PROGRESS, PENDING, AllocationManager, PendingPod
 from supervisor.podcontrol.active_pods import ActivePods
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.cache import PodCache
@@ -58,7 +58,7 @@ class Resizes(msgspec.Struct, eq=False):
     _active_pods: ActivePods
     _removals: PodRemovals
     _tracking: PodTracking
-    _announcer: Announcer
+    _reporter: PodReporter
     _retry_at: float = math.inf
     """Monotonic seconds."""
     _was_woken: bool = False
@@ -132,7 +132,7 @@ class Resizes(msgspec.Struct, eq=False):
             self._event(state, event_reasons.RESIZE_BY_RESTART, warning, now)
         for warning in sorted(set(unenforced(pod, node)).difference(unenforced(before, node))):
             self._event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)
 
     def _put_off(self, state: PodRecord, pod: Pod, problem: PendingResize, now: Instant) -> None:
         """One that can never be done waits for the next edit."""
@@ -143,7 +143,7 @@ class Resizes(msgspec.Struct, eq=False):
             self._event(state, _PENDING_EVENTS[problem.reason], text, now)
             if problem.reason == INFEASIBLE:
                 METERS.counter(metrics.INFEASIBLE_RESIZES, problem.detail).inc()
-            self._announcer.report(state, now)
+            self._reporter.report(state, now)
 
     # --- what comes of them --------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Resizes(msgspec.Struct, eq=False):
         return self._allocations.set_condition(state.uid, type, reason, message, _generation(pod), rfc3339(now.wall))
 
     def _event(self, state: PodRecord, reason: EventReason, message: str, now: Instant) -> None:
-        self._announcer.pod_event(state, reason, message, now)
+        self._reporter.pod_event(state, reason, message, now)
 
 
 def _count_requests(before: Pod, after: Pod) -> None:

@@ -25,9 +25,9 @@ from ipc.link.messages.pod_worker import WorkType
 from supervisor.admission.node_labels import node_labels
 from supervisor.desired.claim_holders import ClaimHolders
 from supervisor.persistentvolume.controller import PersistentVolumeController
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
@@ -52,14 +52,14 @@ class VolumeUpdates:
         pod_table: PodTable,
         known: KnownPods,
         holders: ClaimHolders,
-        announcer: Announcer,
+        reporter: PodReporter,
         out: CommandBuffer,
     ) -> None:
         self._node = node
         self._pod_table = pod_table
         self._known = known
         self._holders = holders
-        self._announcer = announcer
+        self._reporter = reporter
         self._out = out
         self._controller = PersistentVolumeController(self._is_reachable)
         self._asked_at: dict[str, float] = {}
@@ -209,4 +209,4 @@ class VolumeUpdates:
             reason=reason.reason,
             message=message,
         )
-        self._announcer.event(report, now)
+        self._reporter.event(report, now)

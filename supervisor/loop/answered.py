@@ -16,11 +16,11 @@ from supervisor.desired.resizes import Resizes
 from supervisor.loop import requeue
 from supervisor.managers.container_gc import removal_failures
 from supervisor.managers.image_pulls import ImagePulls, PullEvent
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKills
 from supervisor.podcontrol.pod_pauses import PodPauses
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
@@ -49,7 +49,7 @@ class Answered(msgspec.Struct, frozen=True, eq=False):
     _kills: PodKills
     _pauses: PodPauses
     _resizes: Resizes
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
     _rng: random.Random
 
@@ -58,7 +58,7 @@ class Answered(msgspec.Struct, frozen=True, eq=False):
         if state is None or not state.lifecycle.answered_by(done):
             return
         if self._statuses.is_news(state.uid, done):
-            self._announcer.sync_ended(state, done)
+            self._reporter.sync_ended(state, done)
         flight = state.lifecycle.done(done)
         self._note_acts(state, done, flight.kind, now)
         state.parts.pull_failures = done.pull_failures
@@ -67,16 +67,16 @@ class Answered(msgspec.Struct, frozen=True, eq=False):
             self._crashes.sync_completed(state.slot, state.uid)
         self._pod_table.touch((state.uid, *self._crashes.suspects()))
         for report in removal_failures(self._node.view.settings.node_name, state.name, done):
-            self._announcer.event(report, now)
+            self._reporter.event(report, now)
         self._resizes.sync_ended(state, done, now)
         self._pauses.sync_ended(state, done, now)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._evict(state, done.evicted, now)
         self._requeue(state, done, now)
         if flight.kind is WorkType.SYNC and _is_shown_by_view(done):
-            self._announcer.report_with_view(state, now)
+            self._reporter.report_with_view(state, now)
         else:
-            self._announcer.report(state, now)
+            self._reporter.report(state, now)
 
     def _note_acts(self, state: PodRecord, done: SyncDone, kind: WorkType, now: Instant) -> None:
         """Have what the sync may have changed observed anew."""
@@ -92,7 +92,7 @@ class Answered(msgspec.Struct, frozen=True, eq=False):
         """The pod takes more than it may: it fails and goes down at once (eviction_manager.go, evictPod)."""
         failure = PodFailure(reason=EVICTED, message=why)
         self._kills.end(state, failure, EVICTION_GRACE_PERIOD_S, evict=True)
-        self._announcer.pod_event(state, event_reasons.EVICTED, why, now)
+        self._reporter.pod_event(state, event_reasons.EVICTED, why, now)
 
     def _requeue(self, state: PodRecord, done: SyncDone, now: Instant) -> None:
         due = requeue.due_in(done, now, self._node.view.settings, self._rng, len(self._pod_table))

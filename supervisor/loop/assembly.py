@@ -36,12 +36,12 @@ from supervisor.node.pod_cgroups import PodCgroupPlans
 from supervisor.node.pressure_conditions import PressureConditions
 from supervisor.node.worker_updates import WorkerUpdates
 from supervisor.podcontrol.active_pods import ActivePods
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKills
 from supervisor.podcontrol.pod_pauses import PodPauses
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.pod_stop import PodStop
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.podcontrol.tracking import PodTracking
@@ -85,10 +85,10 @@ class Reports:
         settings, controllers = node.view.settings, node.view.resources.controllers
         self.texts = PodTexts(o.pod_table, o.objects)
         self.statuses = StatusManager(settings, host_ips, self.texts, o.known, o.pod_table, o.allocations, controllers)
-        self.announcer = Announcer(self.statuses, o.probes, o.cache, out)
+        self.reporter = PodReporter(self.statuses, o.probes, o.cache, out)
         self.waits = HeldUpPods()
-        self.pauses = PodPauses(o.pod_table, o.cache, self.statuses, self.announcer, out)
-        self.kills = PodKills(o.pod_table, self.statuses, self.announcer, out)
+        self.pauses = PodPauses(o.pod_table, o.cache, self.statuses, self.reporter, out)
+        self.kills = PodKills(o.pod_table, self.statuses, self.reporter, out)
         self.tracking = PodTracking(
             o.pod_table, o.observation_requests, o.probes, self.statuses, self.pauses, out, o.usage
         )
@@ -98,14 +98,14 @@ class DesiredHandlers:
     """Handlers of what is wanted."""
 
     def __init__(self, o: Owners, r: Reports, node: ThisNode, out: CommandBuffer) -> None:
-        table, cache, statuses, kills, announcer = o.pod_table, o.cache, r.statuses, r.kills, r.announcer
+        table, cache, statuses, kills, reporter = o.pod_table, o.cache, r.statuses, r.kills, r.reporter
         active_pods = ActivePods(table, statuses, o.usage)
-        self.removals = PodRemovals(table, cache, o.crashes, announcer, out)
+        self.removals = PodRemovals(table, cache, o.crashes, reporter, out)
         self.stop = PodStop(node, table, cache, self.removals, out)
-        self.orphans = Orphans(table, cache, r.tracking, self.removals, self.stop, announcer)
-        self.shutdown = NodeShutdown(node, o.known, table, cache, statuses, kills, announcer, out)
+        self.orphans = Orphans(table, cache, r.tracking, self.removals, self.stop, reporter)
+        self.shutdown = NodeShutdown(node, o.known, table, cache, statuses, kills, reporter, out)
         self.resizes = Resizes(
-            node, table, cache, o.allocations, o.usage, active_pods, self.removals, r.tracking, announcer
+            node, table, cache, o.allocations, o.usage, active_pods, self.removals, r.tracking, reporter
         )
         self.admission = PodAdmission(
             node,
@@ -120,7 +120,7 @@ class DesiredHandlers:
             kills,
             self.shutdown,
             self.resizes,
-            announcer,
+            reporter,
         )
         self.updates = PodUpdates(
             o.known,
@@ -135,16 +135,16 @@ class DesiredHandlers:
             self.removals,
             self.stop,
             r.tracking,
-            announcer,
+            reporter,
             out,
         )
         holders = ClaimHolders(table, cache, r.tracking)
-        self.volumes = VolumeUpdates(node, table, o.known, holders, announcer, out)
+        self.volumes = VolumeUpdates(node, table, o.known, holders, reporter, out)
         self.delivery = ObjectDelivery(o.objects, self.volumes.claims_of, self.volumes.cluster_values)
         self.objects = ObjectUpdates(
-            table, o.objects, self.volumes, o.known, self.delivery, statuses, r.tracking, announcer, out
+            table, o.objects, self.volumes, o.known, self.delivery, statuses, r.tracking, reporter, out
         )
-        self.container_restarts = ContainerRestarts(o.restarts, table, cache, announcer)
+        self.container_restarts = ContainerRestarts(o.restarts, table, cache, reporter)
 
 
 class ActualHandlers:
@@ -153,13 +153,13 @@ class ActualHandlers:
     def __init__(
         self, o: Owners, r: Reports, wanted: DesiredHandlers, node: ThisNode, out: CommandBuffer, rng: random.Random
     ) -> None:
-        table, cache, statuses, announcer = o.pod_table, o.cache, r.statuses, r.announcer
+        table, cache, statuses, reporter = o.pod_table, o.cache, r.statuses, r.reporter
         is_all_known = wanted.stop.is_all_known
         self.restored = Restored(statuses, o.ended, o.probes, o.allocations, out)
-        self.node_updates = NodeUpdates(node, table, o.devices, statuses, announcer)
-        self.garbage = Garbage(node, table, cache, statuses, announcer, out, is_all_known)
+        self.node_updates = NodeUpdates(node, table, o.devices, statuses, reporter)
+        self.garbage = Garbage(node, table, cache, statuses, reporter, out, is_all_known)
         self.cgroups = PodCgroupPlans(node, o.known, table, cache, out, is_all_known)
-        self.conditions = PressureConditions(node, announcer)
+        self.conditions = PressureConditions(node, reporter)
         self.pressure = NodePressureManager(
             node,
             self.conditions,
@@ -167,7 +167,7 @@ class ActualHandlers:
             cache,
             statuses,
             r.kills,
-            announcer,
+            reporter,
             out,
             is_all_known,
             self.garbage.collect_unused_images,
@@ -183,7 +183,7 @@ class ActualHandlers:
             o.crashes,
             self.garbage,
             self.cgroups,
-            announcer,
+            reporter,
             out,
         )
         self.observed = Observed(
@@ -196,7 +196,7 @@ class ActualHandlers:
             o.restarts,
             o.devices,
             wanted.removals,
-            announcer,
+            reporter,
             out,
         )
         self.answered = Answered(
@@ -211,11 +211,11 @@ class ActualHandlers:
             r.kills,
             r.pauses,
             wanted.resizes,
-            announcer,
+            reporter,
             out,
             rng,
         )
-        self.probing = ProbeUpdates(table, cache, o.probes, statuses, o.crashes, r.pauses, announcer, out)
+        self.probing = ProbeUpdates(table, cache, o.probes, statuses, o.crashes, r.pauses, reporter, out)
         self.steps = PodSteps(o.observation_requests, o.crashes, o.devices, r.pauses, wanted.admission, out)
         self.dispatcher = _dispatcher(o, r, wanted, self.steps, self.probing, node, out)
         self.ticks = Ticks(
@@ -231,7 +231,7 @@ class ActualHandlers:
             self.garbage,
             self.cgroups,
             self.conditions,
-            announcer,
+            reporter,
             out,
         )
 
@@ -271,6 +271,6 @@ def _dispatcher(
         syncs,
         probing,
         r.tracking,
-        r.announcer,
+        r.reporter,
         out,
     )

@@ -19,8 +19,8 @@ from supervisor.loop.sync_messages import SyncMessages
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.tracking import PodTracking
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.next_step import Dispatch, next_step
@@ -46,7 +46,7 @@ class Dispatcher(msgspec.Struct, frozen=True, eq=False):
     _syncs: SyncMessages
     _probing: ProbeUpdates
     _tracking: PodTracking
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
 
     def dispatch_touched(self, now: Instant) -> None:
@@ -65,7 +65,7 @@ class Dispatcher(msgspec.Struct, frozen=True, eq=False):
 
     def terminate_if_terminal(self, state: PodRecord, now: Instant) -> None:
         """Terminate a pod whose status or deadline says so, with its normal grace; a sync in flight is cancelled."""
-        ended = state.lifecycle.phase is WorkType.SYNC and self._announcer.report(state, now) in TERMINAL_PHASES
+        ended = state.lifecycle.phase is WorkType.SYNC and self._reporter.report(state, now) in TERMINAL_PHASES
         if ended and state.lifecycle.terminate():
             self._out.cancel_sync(state)
 
@@ -98,7 +98,7 @@ class Dispatcher(msgspec.Struct, frozen=True, eq=False):
         try:
             return self._delivery.load(state, now)
         except Exception as error:
-            self._announcer.fault(state, "what the pod refers to cannot be delivered", error, now)
+            self._reporter.fault(state, "what the pod refers to cannot be delivered", error, now)
             self._queue.enqueue(state.uid, now.mono + BACK_OFF_PERIOD_S)
             return WaitReason.FAULT
 
@@ -106,7 +106,7 @@ class Dispatcher(msgspec.Struct, frozen=True, eq=False):
         if found.too_large:
             names = ", ".join(f"{ref.kind} {ref.name}" for ref in found.too_large)
             message = f"what the pod refers to is larger than {MAX_POD_BYTES} bytes in all; it goes on without {names}"
-            self._announcer.pod_event(state, event_reasons.OBJECTS_TOO_LARGE, message, now)
+            self._reporter.pod_event(state, event_reasons.OBJECTS_TOO_LARGE, message, now)
 
     def _settle(self, state: PodRecord, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
@@ -115,7 +115,7 @@ class Dispatcher(msgspec.Struct, frozen=True, eq=False):
             self.terminate_if_terminal(state, now)
         state.lifecycle.settle(view)
         if state.lifecycle.phase is not before:
-            self._announcer.report(state, now)
+            self._reporter.report(state, now)
         if state.lifecycle.finished:
             self._pod_table.touch(self._devices.release(state.uid))
             self._resizes.wake()

@@ -176,7 +176,7 @@ def _dispatch_table(
     table.on(events.PullRequest, actual.answered.on_pull)
     table.on(base.PullProgress, actual.answered.on_pull)
     table.on(base.PullEnded, actual.answered.on_pull)
-    table.on(base.EventReport, reports.announcer.event)
+    table.on(base.EventReport, reports.reporter.event)
     table.on(node_worker.ImagesCollected, actual.garbage.on_images_collected)
     table.on(node_worker.LogsCollected, actual.garbage.on_logs_collected)
     table.on(events.GarbageRequest, actual.garbage.on_request)
@@ -211,7 +211,7 @@ def _settling(reports: Reports, wanted: DesiredHandlers, actual: ActualHandlers)
         wanted.shutdown.advance,
         wanted.stop.stop_next_group,
         actual.dispatcher.dispatch_touched,
-        reports.announcer.settle,
+        reports.reporter.settle,
         wanted.stop.answer,
         actual.observed.ask,
     )

@@ -11,9 +11,9 @@ from ipc.link.messages.node_worker import Observation, ObservationFailed
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.devices import DeviceManager
 from supervisor.managers.probe_manager import ProbeManager
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.container_restarts import RequestedRestarts
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
@@ -35,7 +35,7 @@ class Observed(msgspec.Struct, frozen=True, eq=False):
     _restarts: RequestedRestarts
     _devices: DeviceManager
     _removals: PodRemovals
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
 
     def on_observations(self, views: Observations, now: Instant) -> None:
@@ -76,9 +76,9 @@ class Observed(msgspec.Struct, frozen=True, eq=False):
             self._allocations.drop_gone(state.uid, changed)
             self._restarts.observed(state.uid, self._observation_requests.cache.get(state.uid))
             self._devices.observed(state.pod, changed, self._pod_of)
-            self._announcer.report(state, now, observed_at=changed.observed_at)
-        elif self._announcer.awaits_view(state):
-            self._announcer.report(state, now)
+            self._reporter.report(state, now, observed_at=changed.observed_at)
+        elif self._reporter.awaits_view(state):
+            self._reporter.report(state, now)
 
     def _pod_of(self, uid: str) -> Pod | None:
         state = self._pod_table.get(uid)
@@ -89,7 +89,7 @@ class Observed(msgspec.Struct, frozen=True, eq=False):
         state = self._pod_table.get(failed.uid)
         if state is not None and state.pod is not None:
             message = f"error determining status: {failed.message}"
-            self._announcer.event(pod_event(state, event_reasons.FAILED_SYNC, message), now)
+            self._reporter.event(pod_event(state, event_reasons.FAILED_SYNC, message), now)
 
     def ask(self, now: Instant) -> None:
         """Ask the node worker for the observations that are needed since the last time."""

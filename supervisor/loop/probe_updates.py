@@ -7,9 +7,9 @@ import msgspec
 from ipc.host.clock import Instant
 from ipc.link.messages.pod_worker import ProbeResultChanged, ProbingStopped, WorkType
 from supervisor.managers.probe_manager import ProbeManager, needs_sync
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.pod_pauses import PodPauses
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.record import PodRecord
@@ -26,7 +26,7 @@ class ProbeUpdates(msgspec.Struct, frozen=True, eq=False):
     _statuses: StatusManager
     _crashes: CrashAttribution
     _pauses: PodPauses
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
 
     def order(self, state: PodRecord, now: Instant) -> None:
@@ -59,7 +59,7 @@ class ProbeUpdates(msgspec.Struct, frozen=True, eq=False):
         if needs_sync(changed):
             state.lifecycle.sync_soon()
         self._pod_table.touch((state.uid,))
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)
 
     def on_probing_stopped(self, stopped: ProbingStopped, now: Instant) -> None:
         self._probes.stopped(stopped.uid)

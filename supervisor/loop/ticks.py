@@ -14,8 +14,8 @@ from supervisor.node.garbage import Garbage
 from supervisor.node.pod_cgroups import PodCgroupPlans
 from supervisor.node.pressure_conditions import PressureConditions
 from supervisor.node.worker_updates import WorkerUpdates
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.held_up import HeldUpPods
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import SyncTick
@@ -37,7 +37,7 @@ class Ticks(msgspec.Struct, frozen=True, eq=False):
     _garbage: Garbage
     _cgroups: PodCgroupPlans
     _conditions: PressureConditions
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
 
     def on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
@@ -56,12 +56,12 @@ class Ticks(msgspec.Struct, frozen=True, eq=False):
 
     def _tell_waits(self, now: Instant) -> None:
         for state in self._waits.take_lasting():
-            self._announcer.log("debug", f"{state.name}: waits for {state.reported_wait or 'nothing any more'}")
-            self._announcer.report(state, now)
+            self._reporter.log("debug", f"{state.name}: waits for {state.reported_wait or 'nothing any more'}")
+            self._reporter.report(state, now)
 
     def _report_again(self, now: Instant) -> None:
-        for state in self._announcer.due_again(now):
-            self._announcer.report(state, now)
+        for state in self._reporter.due_again(now):
+            self._reporter.report(state, now)
             self._pod_table.touch((state.uid,))
 
     def _end_past_deadline(self, now: Instant) -> None:

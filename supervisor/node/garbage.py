@@ -15,9 +15,9 @@ from ipc.k8s.api.v1.pod import Pod
 from ipc.link.messages.node_worker import ImagesCollected, LogsCollected
 from supervisor.managers.container_gc import ContainerGc, collect_logs, collection_failures, dead_of_each
 from supervisor.managers.image_gc import NO_NODE_WORKER, Collected, ImageGc, wanted_images
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.table import PodTable
 from supervisor.processes.worker_pool import NODE_SLOT
@@ -45,7 +45,7 @@ class Garbage(msgspec.Struct, eq=False):
     _pod_table: PodTable
     _cache: PodCache
     _statuses: StatusManager
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
     _is_all_known: Callable[[], bool]
     _container_gc: ContainerGc = msgspec.field(default_factory=ContainerGc)
@@ -94,7 +94,7 @@ class Garbage(msgspec.Struct, eq=False):
     def _round_ended(self, collected: ImagesCollected, now: Instant) -> None:
         event = self._image_gc.round_ended(self._node.view.settings.node_name, collected)
         if event is not None:
-            self._announcer.event(event, now)
+            self._reporter.event(event, now)
 
     # --- containers ---
 
@@ -103,7 +103,7 @@ class Garbage(msgspec.Struct, eq=False):
         policy = self._node.view.settings.container_garbage_collection.policy
         dead, faults = dead_of_each(self._cache.statuses(), self._pod_table.wanted(), policy, now.wall)
         for report in collection_failures(self._node.view.settings.node_name, faults):
-            self._announcer.event(report, now)
+            self._reporter.event(report, now)
         return dead
 
     def _remove_dead(self, dead: Mapping[str, tuple[str, ...]]) -> None:

@@ -33,10 +33,10 @@ from supervisor.eviction.rounds import most_urgent_first
 from supervisor.eviction.victim import Eviction, eviction
 from supervisor.managers.container_gc import ALL_DEAD, dead_of_each
 from supervisor.node.pressure_conditions import PERIOD_S, PressureConditions
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKill, PodKills
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
@@ -94,7 +94,7 @@ class NodePressureManager(msgspec.Struct, eq=False):
     _cache: PodCache
     _statuses: StatusManager
     _kills: PodKills
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
     _is_all_known: Callable[[], bool]
     _collect_images: CollectImages
@@ -142,8 +142,8 @@ class NodePressureManager(msgspec.Struct, eq=False):
         resource = resource_of(threshold.signal)
         words = f"Attempting to reclaim {resource}"
         event = node_event(self._node.view.settings.node_name, event_reasons.EVICTION_THRESHOLD_MET, words)
-        self._announcer.event(event, now)
-        self._announcer.log("warning", f"node pressure, {threshold.signal}: {words}")
+        self._reporter.event(event, now)
+        self._reporter.log("warning", f"node pressure, {threshold.signal}: {words}")
         ways = ways_to_reclaim(threshold.signal, self._conditions.layout)
         self._number += 1
         dead = self._remove_dead_containers(now) if Reclaim.CONTAINERS in ways else {}
@@ -214,7 +214,7 @@ class NodePressureManager(msgspec.Struct, eq=False):
         usage = {each.uid: each for each in seen.pods}
         found = self._eviction(due, usage)
         if found is None:
-            self._announcer.log("warning", "node pressure: there is no pod that may be evicted")
+            self._reporter.log("warning", "node pressure: there is no pod that may be evicted")
             return
         for threshold in due:
             age_s = now.wall - self._conditions.state.observations[threshold.signal].time

@@ -29,10 +29,10 @@ from supervisor.managers.node_shutdown import (
     group_by_priority,
     shutdown_classes,
 )
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
 from supervisor.podcontrol.node_view import ThisNode
 from supervisor.podcontrol.pod_kills import PodKill, PodKills
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.parts import KnownPods
 from supervisor.pods.record import PodRecord
@@ -67,7 +67,7 @@ class NodeShutdown(msgspec.Struct, eq=False):
     _cache: PodCache
     _statuses: StatusManager
     _kills: PodKills
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
     _state: ShutdownChanged = msgspec.field(default_factory=ShutdownChanged)
     _groups: deque[ShutdownGroup] = msgspec.field(default_factory=deque)
@@ -186,7 +186,7 @@ class NodeShutdown(msgspec.Struct, eq=False):
             self._kills.reject(state, NOT_ADMITTED, now)
         else:
             self._kills.end(state, _FAILURE, None, evict=False)
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)
 
     def _end_group(self, group: ShutdownGroup, now: Instant) -> None:
         self._present = _PresentGroup(now.mono + group.grace_period_s, set(group.uids))

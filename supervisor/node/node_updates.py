@@ -6,8 +6,8 @@ import msgspec
 
 from ipc.host.clock import Instant
 from supervisor.managers.devices import DeviceManager
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.sharding import worker_limits
 from supervisor.pods.table import PodTable
 from supervisor.protocol.events import DevicesChanged, HostAddressesChanged, SettingsChanged
@@ -21,7 +21,7 @@ class NodeUpdates(msgspec.Struct, frozen=True, eq=False):
     _pod_table: PodTable
     _devices: DeviceManager
     _statuses: StatusManager
-    _announcer: Announcer
+    _reporter: PodReporter
 
     def on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._node.settings_changed(change.settings)
@@ -34,7 +34,7 @@ class NodeUpdates(msgspec.Struct, frozen=True, eq=False):
         self._statuses.host_addresses_changed(change.ips)
         for state in self._pod_table:
             state.lifecycle.unsettle()
-            self._announcer.report(state, now)
+            self._reporter.report(state, now)
 
     def on_devices_changed(self, change: DevicesChanged, now: Instant) -> None:
         self._pod_table.touch(self._devices.recount(change.devices))

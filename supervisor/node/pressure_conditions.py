@@ -15,8 +15,8 @@ from ipc.link.messages.base import node_event
 from ipc.link.messages.node_worker import NodeObserved
 from supervisor.config.resolution.node_thresholds import node_thresholds
 from supervisor.eviction.rounds import PressureState, next_round
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.node_view import ThisNode
+from supervisor.podcontrol.pod_reporter import PodReporter
 
 PERIOD_S: Final = 10.0
 """A round is due so long after the last one while the node has a condition (evictionMonitoringPeriod)."""
@@ -25,9 +25,9 @@ PERIOD_S: Final = 10.0
 class PressureConditions:
     """Owns what one round leaves to the next."""
 
-    def __init__(self, node: ThisNode, announcer: Announcer) -> None:
+    def __init__(self, node: ThisNode, reporter: PodReporter) -> None:
         self._node = node
-        self._announcer = announcer
+        self._reporter = reporter
         self._thresholds = node_thresholds(node.view.settings, node.view.resources)
         self._round_at = 0.0
         """Monotonic time of the last round."""
@@ -58,7 +58,7 @@ class PressureConditions:
             self.dated, events = set_pressure(self.dated, kind, pressure=pressure, now=rfc3339(now.wall))
             for event in events if pressure or not is_first else ():
                 words = f"Node {node_name} status is now: {event.reason}"
-                self._announcer.event(node_event(node_name, event_reasons.node_status(event.reason), words), now)
+                self._reporter.event(node_event(node_name, event_reasons.node_status(event.reason), words), now)
 
     def end_due(self, now: Instant) -> None:
         """Conditions end some time after the last threshold was met, when nothing is told any more."""

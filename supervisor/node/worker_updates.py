@@ -10,8 +10,8 @@ from supervisor.managers.image_pulls import ImagePulls
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.node.garbage import Garbage
 from supervisor.node.pod_cgroups import PodCgroupPlans
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.crash_attribution import Attribution, CrashAttribution
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.observation_requests import ObservationRequests
@@ -38,7 +38,7 @@ class WorkerUpdates:
         crashes: CrashAttribution,
         garbage: Garbage,
         cgroups: PodCgroupPlans,
-        announcer: Announcer,
+        reporter: PodReporter,
         out: CommandBuffer,
     ) -> None:
         self._pod_table = pod_table
@@ -51,7 +51,7 @@ class WorkerUpdates:
         self._crashes = crashes
         self._garbage = garbage
         self._cgroups = cgroups
-        self._announcer = announcer
+        self._reporter = reporter
         self._out = out
         self._asked_for = WorkersWanted(self._pod_table.workers)
 
@@ -102,7 +102,7 @@ class WorkerUpdates:
 
     def settle(self, now: Instant) -> None:
         """Ask for as many pod workers as there are to be now."""
-        if not self._announcer.is_batch_under_way():  # a new worker would take the CPU, and the pods do not wait for it
+        if not self._reporter.is_batch_under_way():  # a new worker would take the CPU, and the pods do not wait for it
             self._scale()
 
     def _scale(self) -> None:
@@ -122,7 +122,7 @@ class WorkerUpdates:
         self._pod_table.fit_workers(now.mono)
         for state in self._pod_table.move(self._out.is_up, self._crashes.quarantined()):
             self._pod_table.touch((state.uid,))
-            self._announcer.report(state, now)
+            self._reporter.report(state, now)
         self._scale()
         for slot in self._pod_table.vacated():
             self._out.down(slot)
@@ -159,5 +159,5 @@ class WorkerUpdates:
             f"which is in quarantine now; next try in {found.wait_s:g} s"
         )
         self._statuses.summarize(state.uid, summary)
-        self._announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
-        self._announcer.report(state, now)
+        self._reporter.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
+        self._reporter.report(state, now)

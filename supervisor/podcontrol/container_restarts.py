@@ -19,7 +19,7 @@ from ipc.k8s.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.k8s.kubecontainer.restart_policy import is_restartable_init
 from ipc.link.messages import event_reasons
 from ipc.link.messages.pod_worker import WorkType
-from supervisor.podcontrol.announcer import Announcer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.parts import KnownPods, PodParts
 from supervisor.pods.table import PodTable
@@ -71,7 +71,7 @@ class ContainerRestarts(msgspec.Struct, frozen=True, eq=False):
     _requested: RequestedRestarts
     _pod_table: PodTable
     _cache: PodCache
-    _announcer: Announcer
+    _reporter: PodReporter
 
     def request(
         self, namespace: str, name: str, container: str, grace_period_s: int | None
@@ -97,7 +97,7 @@ class ContainerRestarts(msgspec.Struct, frozen=True, eq=False):
             return
         self._requested.ask(request.uid, request.container_id, request.grace_period_s)
         message = f"Container {request.name} is to be restarted, as somebody has asked for"
-        self._announcer.pod_event(state, event_reasons.CONTAINER_RESTART_REQUESTED, message, now)
+        self._reporter.pod_event(state, event_reasons.CONTAINER_RESTART_REQUESTED, message, now)
         state.lifecycle.sync_soon()
         self._pod_table.touch((state.uid,))
 

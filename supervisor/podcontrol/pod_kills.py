@@ -20,8 +20,8 @@ from ipc.link.messages.pod_worker import WorkType
 from ipc.link.metrics import kubelet as metrics
 from ipc.link.shm.metric_cells import METERS
 from supervisor.admission.predicates import Rejected
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.lifecycle import effective_grace_period
 from supervisor.pods.record import PodRecord
 from supervisor.pods.table import PodTable
@@ -68,10 +68,10 @@ def _nothing(_in_time: bool, _now: Instant) -> None:
 class PodKills:
     """Ends pods, and knows which of them are still waited for."""
 
-    def __init__(self, pod_table: PodTable, statuses: StatusManager, announcer: Announcer, out: CommandBuffer) -> None:
+    def __init__(self, pod_table: PodTable, statuses: StatusManager, reporter: PodReporter, out: CommandBuffer) -> None:
         self._pod_table = pod_table
         self._statuses = statuses
-        self._announcer = announcer
+        self._reporter = reporter
         self._out = out
         self._waiting: list[_Waiting] = []
         """A pod that is preempted may be ended by a drain, too, and both wait for its end."""
@@ -80,11 +80,11 @@ class PodKills:
         """End a pod that runs or may run. ``then`` is called by `settle` when nothing of it runs any more, or when that
         takes too long."""
         if kill.event is not None:
-            self._announcer.pod_event(state, kill.event, kill.failure.message, now, kill.annotations)
+            self._reporter.pod_event(state, kill.event, kill.failure.message, now, kill.annotations)
         wait_s = max(WAIT_FACTOR * self._grace_period_s(state, kill), MIN_WAIT_S)
         self._waiting.append(_Waiting(state, now.mono + wait_s, then, kill.tells_delay))
         self.end(state, kill.failure, kill.grace_period_s, evict=kill.evict)
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)
 
     def end(self, state: PodRecord, failure: PodFailure, grace_period_s: int | None, *, evict: bool) -> None:
         """End a pod without waiting for it, and without an event."""
@@ -99,7 +99,7 @@ class PodKills:
         METERS.counter(metrics.ADMISSION_REJECTIONS, known).inc()
         self._statuses.reject(state.uid, why.reason, why.message)
         state.lifecycle.terminate()
-        self._announcer.pod_event(state, event_reasons.rejected(why.reason), why.message, now)
+        self._reporter.pod_event(state, event_reasons.rejected(why.reason), why.message, now)
 
     def is_awaited(self, uid: str) -> bool:
         """Whether that pod is being ended, and not late yet."""
@@ -112,7 +112,7 @@ class PodKills:
             in_time = _has_ended(waiting.state)
             self._drop(waiting)
             if not in_time and waiting.tells_delay:
-                self._announcer.pod_event(waiting.state, event_reasons.EXCEEDED_GRACE_PERIOD, EXCEEDED, now)
+                self._reporter.pod_event(waiting.state, event_reasons.EXCEEDED_GRACE_PERIOD, EXCEEDED, now)
             waiting.then(in_time, now)
         return bool(over)
 

@@ -13,8 +13,8 @@ from ipc.k8s.kubecontainer.frozen import is_frozen
 from ipc.link.messages import event_reasons
 from ipc.link.messages.pod_worker import Freeze, SyncAction, SyncDone, WorkType
 from ipc.link.messages.sync_error import SyncError
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.parts import PauseRequest
 from supervisor.pods.record import PodRecord
@@ -35,12 +35,12 @@ class PodPauses:
     """Owns what was asked for of each pod."""
 
     def __init__(
-        self, pod_table: PodTable, cache: PodCache, statuses: StatusManager, announcer: Announcer, out: CommandBuffer
+        self, pod_table: PodTable, cache: PodCache, statuses: StatusManager, reporter: PodReporter, out: CommandBuffer
     ) -> None:
         self._pod_table = pod_table
         self._cache = cache
         self._statuses = statuses
-        self._announcer = announcer
+        self._reporter = reporter
         self._out = out
 
     # --- what a sync and the probes have to know -----------------------------------------------------------------
@@ -102,7 +102,7 @@ class PodPauses:
         result = next((result for result in done.results if result.action is ACTIONS[asked.freeze]), None)
         if result is not None and not result.error:
             self._answer(state, asked)
-            self._announcer.pod_event(state, *_DONE[asked.freeze], now)
+            self._reporter.pod_event(state, *_DONE[asked.freeze], now)
             state.lifecycle.resync()
         elif result is not None:
             self._answer(state, asked, _conflict(f'pod "{_name(state)}" cannot be {asked.freeze}d: {result.message}'))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ipc.host.clock import Instant
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.command_buffer import CommandBuffer
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.pods.cache import PodCache
 from supervisor.pods.crash_attribution import CrashAttribution
 from supervisor.pods.parts import Removal
@@ -21,7 +21,7 @@ class PodRemovals(msgspec.Struct, eq=False):
     _pod_table: PodTable
     _cache: PodCache
     _crashes: CrashAttribution
-    _announcer: Announcer
+    _reporter: PodReporter
     _out: CommandBuffer
     are_sources_ready: bool = False
     """Every configured source was read completely once."""
@@ -73,4 +73,4 @@ class PodRemovals(msgspec.Struct, eq=False):
         if state.lifecycle.remove(grace_s, now.wall):
             self._out.cancel_sync(state)
         self._pod_table.touch((state.uid,))
-        self._announcer.report(state, now)
+        self._reporter.report(state, now)

@@ -87,7 +87,7 @@ class PauseRequest(msgspec.Struct, frozen=True):
 
 
 class Reporting(msgspec.Struct, frozen=True):
-    """Reports of a pod that are still to be made. Owner: `supervisor.podcontrol.announcer`."""
+    """Reports of a pod that are still to be made. Owner: `supervisor.podcontrol.pod_reporter`."""
 
     failures: FailureLog | None = None
     """Failures to generate the status, since it was generated last."""

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from ipc.host.clock import Clock
 from supervisor.managers import container_gc
 from supervisor.managers.object_delivery import ObjectDelivery
-from supervisor.podcontrol.announcer import RETRY_S
+from supervisor.podcontrol.pod_reporter import RETRY_S
 from supervisor.record.status_manager import StatusManager
 from tests.sim.trace import Trace
 from workers import pod_worker

@@ -37,8 +37,8 @@ from supervisor.managers.node_shutdown import group_by_priority
 from supervisor.managers.object_store import ObjectStore
 from supervisor.node import node_shutdown
 from supervisor.node.node_pressure import NodePressureManager
-from supervisor.podcontrol.announcer import Announcer
 from supervisor.podcontrol.container_restarts import ContainerRestarts, RequestedRestarts
+from supervisor.podcontrol.pod_reporter import PodReporter
 from supervisor.podcontrol.removals import PodRemovals
 from supervisor.pods.board_rows import RowAllocator
 from supervisor.pods.cache import PodCache
@@ -142,7 +142,7 @@ def _nothing_is_late(self: ObjectStore, *pod: Any, original: Any = ObjectStore.o
     return original(self, *pod)
 
 
-def _unfenced_status(self: Announcer, state: Any, now: Any, *, observed_at: float = 0.0) -> str:
+def _unfenced_status(self: PodReporter, state: Any, now: Any, *, observed_at: float = 0.0) -> str:
     if state.pod is None:
         return ""
     observed, results = self._cache.get(state.uid), self._probes.results(state.uid)
@@ -219,9 +219,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "let containers inherit a verdict": replaced(probe_state, "_take_up", _inherits),
     "sync nobody when a ConfigMap changes": replaced(ObjectUpdates, "_sync", lambda self, states, now: None),
     "take a late ConfigMap for an absent one": replaced(ObjectStore, "of_pod", _nothing_is_late),
-    "let one pod's status end the agent": replaced(Announcer, "report", _unfenced_status),
+    "let one pod's status end the agent": replaced(PodReporter, "report", _unfenced_status),
     "let one pod's view fail the relist": replaced(Observer, "_status_of", _fails_all),
-    "never try a status again": replaced(Announcer, "due_again", lambda self, now: []),
+    "never try a status again": replaced(PodReporter, "due_again", lambda self, now: []),
     "attribute no crash": replaced(CrashAttribution, "_attribute", lambda self, uid, shard, now: None),
     "stop a quarantined pod by its manifest": replaced(SyncMessages, "_crashes_going_down", lambda self, state: False),
     "restart whatever is resized": replaced(ResizeJudge, "needs_restart", lambda self, container, update: True),

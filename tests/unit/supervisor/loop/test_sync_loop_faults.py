@@ -14,7 +14,7 @@ from supervisor.loop.requeue import BACK_OFF_PERIOD_S
 from supervisor.managers import container_gc
 from supervisor.managers.container_gc import collection_failures, dead_of_each
 from supervisor.managers.object_delivery import ObjectDelivery
-from supervisor.podcontrol.announcer import RETRY_S
+from supervisor.podcontrol.pod_reporter import RETRY_S
 from supervisor.record import status_manager
 from tests.support.dialogue import STARTED, Talk, absent, running
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.link.messages.sync_error import SyncError
-from supervisor.podcontrol.announcer import VIEW_S
+from supervisor.podcontrol.pod_reporter import VIEW_S
 from tests.support.dialogue import PULL, STARTED, WALL, Talk, absent, pod, restless, running
 
 # --- what people see ---------------------------------------------------------------------------------------------

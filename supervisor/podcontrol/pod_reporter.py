@@ -32,7 +32,7 @@ VIEW_S = 1.0
 """How long the end of a sync waits for the observation that shows what it has done, in seconds."""
 
 
-class Announcer:
+class PodReporter:
     """Reports what changed of a pod, and tries again what could not be reported."""
 
     def __init__(self, statuses: StatusManager, probes: ProbeManager, cache: PodCache, out: CommandBuffer) -> None:
