@@ -22,7 +22,7 @@ from ipc.link.wire.boot import EXIT_IDLE, ChildContext
 from ipc.link.wire.channel import Channel
 from workers.api_server.audit import audited, note_answer
 from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S
-from workers.api_server.core.listener import Door, Listener, until_idle
+from workers.api_server.core.listener import AdminListener, Listener, until_idle
 from workers.api_server.core.route import Route
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.handlers.request_counts import counted
@@ -83,18 +83,18 @@ async def run_api_server(
     routes = kubelet_routes(site)
     runner = await _running(application(site, routes), max(idle_timeout_s, MIN_SILENCE_S))
     assert runner.server is not None, "it was set up"
-    door = Listener(runner.server)
+    admin = AdminListener(runner.server)
     ports = await _ports(context, site, routes)
     try:
-        await door.open(context.listen)
+        await admin.open(context.listen)
         row_writer.step("serving the admin socket")
         await channel.send(Ready(pid=os.getpid()))
-        doors: list[Door] = [door, *(ports.listeners if ports is not None else ())]
+        listeners: list[Listener] = [admin, *(ports.listeners if ports is not None else ())]
         return await first_of(
-            _take_feed(channel, site.store, site.changed, site.master), _until_idle(doors, idle_timeout_s)
+            _take_feed(channel, site.store, site.changed, site.master), _until_idle(listeners, idle_timeout_s)
         )
     finally:
-        door.close()
+        admin.close()
         site.master.abandon()
         if ports is not None:
             await ports.close()
@@ -186,6 +186,6 @@ def _pod_of(message: FeedMessage) -> str:
     return message.pod.metadata.uid if isinstance(message, PodChanged) else ""
 
 
-async def _until_idle(doors: Sequence[Door], idle_timeout_s: float) -> int:
-    await until_idle(doors, idle_timeout_s)
+async def _until_idle(listeners: Sequence[Listener], idle_timeout_s: float) -> int:
+    await until_idle(listeners, idle_timeout_s)
     return EXIT_IDLE

@@ -21,7 +21,7 @@ class Server(Protocol):
         """The connections that are open."""
 
 
-class Door(Protocol):
+class Listener(Protocol):
     """A listening end."""
 
     accepted: int
@@ -35,7 +35,7 @@ class Door(Protocol):
         """Stop accepting."""
 
 
-async def until_idle(doors: Sequence[Door], timeout_s: float) -> None:
+async def until_idle(listeners: Sequence[Listener], timeout_s: float) -> None:
     """Return with all doors closed when no connection was open or has come for so many seconds, or up to twice as many:
     watches and streams are open connections. Wakes once in that time.
 
@@ -43,14 +43,14 @@ async def until_idle(doors: Sequence[Door], timeout_s: float) -> None:
     `_accept` in one step, and from the last look to the closed doors it is one step, too.
     """
     seen = -1
-    while seen != sum(door.accepted for door in doors) or any(door.is_busy for door in doors):
-        seen = sum(door.accepted for door in doors)
+    while seen != sum(listener.accepted for listener in listeners) or any(listener.is_busy for listener in listeners):
+        seen = sum(listener.accepted for listener in listeners)
         await asyncio.sleep(timeout_s)
-    for door in doors:
-        door.close()
+    for listener in listeners:
+        listener.close()
 
 
-class Listener:
+class AdminListener:
     """The listening end of the admin socket. Belongs to one event loop."""
 
     def __init__(self, server: Server) -> None:
