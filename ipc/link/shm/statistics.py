@@ -17,7 +17,7 @@ from typing import Final
 from ipc.link.shm.cell import Cell
 
 
-class Bell:
+class WakeUp:
     """An eventfd that all forks inherit: any process may ring it, one waits on its event loop. Rung before anybody
     waits, it stays rung."""
 
@@ -26,7 +26,7 @@ class Bell:
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         weakref.finalize(self, os.close, self._fd)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake whoever waits, now or later."""
         with contextlib.suppress(BlockingIOError):  # it has been rung 2^64 times
             os.eventfd_write(self._fd, 1)
@@ -62,9 +62,9 @@ class StatisticsBuffer:
         self._lasting_at = words[32:40].cast("d")
         self._mapping = mmap.mmap(-1, SNAPSHOTS * SNAPSHOT_BYTES)
         self._memory = memoryview(self._mapping)
-        self.wanted = Bell()
+        self.wanted = WakeUp()
         """For the writer."""
-        self.published = Bell()
+        self.published = WakeUp()
         """For the reader."""
 
     @property
@@ -81,7 +81,7 @@ class StatisticsBuffer:
         if lasting:
             self._lasting_at[0] = mono
         self._fresh_after[0] = max(self._fresh_after[0], fresh_after)
-        self.wanted.ring()
+        self.wanted.wake()
 
     def read(self, back: int = 0) -> bytes | None:
         """The newest snapshot, or that many before it; None when there is none."""
@@ -124,7 +124,7 @@ class StatisticsBuffer:
         self._cell(count % SNAPSHOTS).write(mono, content)
         self._newest_at[0] = mono
         self._count[0] = count + 1
-        self.published.ring()
+        self.published.wake()
 
     def clear(self) -> None:
         """Forget all snapshots, and give their memory back."""

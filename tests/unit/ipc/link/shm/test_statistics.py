@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ipc.link.shm import statistics
-from ipc.link.shm.statistics import SNAPSHOTS, Bell, StatisticsBuffer
+from ipc.link.shm.statistics import SNAPSHOTS, StatisticsBuffer, WakeUp
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -53,14 +53,14 @@ async def test_asking_rings_for_the_writer(buffer: StatisticsBuffer) -> None:
 
 
 async def test_a_bell_rung_before_is_heard_once() -> None:
-    bell = Bell()
-    bell.ring()
-    bell.ring()
+    bell = WakeUp()
+    bell.wake()
+    bell.wake()
     async with asyncio.timeout(30):
         await bell.wait()
     again = asyncio.ensure_future(bell.wait())
     await asyncio.sleep(0)
     assert not again.done()
-    bell.ring()
+    bell.wake()
     async with asyncio.timeout(30):
         await again
