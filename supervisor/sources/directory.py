@@ -29,7 +29,7 @@ from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestEr
 from supervisor.sources.objects.apart import LIGHT_BYTES, Decoder, is_heavy
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
-from supervisor.sources.source_place import Kind, Place, PlaceKeeper, place_at, seen_doubt
+from supervisor.sources.source_place import Kind, Place, PlaceRecord, place_at, seen_mismatch
 from supervisor.state.sealed_content import NotOpened
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -121,13 +121,13 @@ def chosen(names: Iterable[str], known: Container[str], most: int) -> tuple[tupl
     return tuple(in_order[:most]), tuple(in_order[most:])
 
 
-def judged(listing: Listing, keeper: PlaceKeeper, changing: frozenset[str]) -> Listing:
+def judged(listing: Listing, place_record: PlaceRecord, changing: frozenset[str]) -> Listing:
     """The listing, or in its place an error when it is in doubt whether this is still the source. Blocks."""
     if listing.place is None:
         return listing
     names = frozenset(map(shown_name, listing.files.keys() | changing))
-    why = keeper.judge(listing.place, names, frozenset(map(shown_name, listing.unread)))
-    return _unlisted(keeper.path, why) if why else listing
+    why = place_record.judge(listing.place, names, frozenset(map(shown_name, listing.unread)))
+    return _unlisted(place_record.path, why) if why else listing
 
 
 def seen_listing(path: Path, place_file: Path) -> Listing:
@@ -135,7 +135,7 @@ def seen_listing(path: Path, place_file: Path) -> Listing:
     listing = list_manifests(path)
     if listing.place is None:
         return listing
-    why = seen_doubt(path, place_file, listing.place, frozenset(map(shown_name, (*listing.files, *listing.unread))))
+    why = seen_mismatch(path, place_file, listing.place, frozenset(map(shown_name, (*listing.files, *listing.unread))))
     return _unlisted(path, why) if why else listing
 
 

@@ -53,7 +53,7 @@ from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge import PodConfig
 from supervisor.sources.secret_places import carry_over, secret_places
 from supervisor.sources.source_place import FILE as PLACE_FILE
-from supervisor.sources.source_place import PlaceKeeper
+from supervisor.sources.source_place import PlaceRecord
 from supervisor.sources.watch import watch_manifests
 from supervisor.state.memory_directory import NotMemory, make_memory_directory
 
@@ -123,7 +123,7 @@ class SourceManager:
         self._reader = ManifestReader(
             settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes, apart=True
         )
-        self._place = PlaceKeeper(settings.static_pod_path, settings.state_dir / PLACE_FILE)
+        self._place = PlaceRecord(settings.static_pod_path, settings.state_dir / PLACE_FILE)
         self._look_again = asyncio.Event()
         """Set for a look at the manifests that nothing else asks for."""
         self._secrets, self._secrets_elsewhere = secret_places(settings)

@@ -79,7 +79,7 @@ def place_at(path: Path) -> Place:
     )
 
 
-def doubt(believed: Believed | None, path: Path, place: Place, names: Collection[str]) -> str:
+def mismatch(believed: Believed | None, path: Path, place: Place, names: Collection[str]) -> str:
     """Why a look is not believed, for people; empty if it is. Pure."""
     if believed is None or believed.path != _text(path) or believed.place.is_same(place):
         return ""
@@ -97,7 +97,7 @@ def doubt(believed: Believed | None, path: Path, place: Place, names: Collection
     )
 
 
-class PlaceKeeper:
+class PlaceRecord:
     """Owns what was believed. One thread at a time, but for `accept`."""
 
     def __init__(self, path: Path, file: Path) -> None:
@@ -107,24 +107,24 @@ class PlaceKeeper:
         self._believed: Believed | None = None
         self._is_read = False
         self._is_accepted = False
-        self.doubt = ""
+        self.mismatch = ""
         """Words about the newest look, empty when it was believed."""
 
     def judge(self, place: Place, names: frozenset[str], further: frozenset[str] = frozenset()) -> str:
-        """`doubt` about this look, which is the believed one from now on when there is none. ``further`` names are
+        """`mismatch` about this look, which is the believed one from now on when there is none. ``further`` names are
         there, too, and not worth keeping."""
         if not self._is_read:
             self._believed = usable_state(self._file, MAX_FILE_BYTES, _decode, "the identity of the manifests", log)
             self._is_read = True
-        self.doubt = "" if self._is_accepted else doubt(self._believed, self.path, place, names | further)
+        self.mismatch = "" if self._is_accepted else mismatch(self._believed, self.path, place, names | further)
         self._is_accepted = False
-        if not self.doubt:
+        if not self.mismatch:
             self._keep(Believed(_text(self.path), place, names))
-        return self.doubt
+        return self.mismatch
 
     def accept(self) -> bool:
         """Believe the next look whatever it finds; False when there is no doubt."""
-        self._is_accepted = bool(self.doubt)
+        self._is_accepted = bool(self.mismatch)
         return self._is_accepted
 
     def _keep(self, believed: Believed) -> None:
@@ -139,9 +139,9 @@ class PlaceKeeper:
             log.error("the identity of the manifests is not kept on disk: %s", error.strerror or error)
 
 
-def seen_doubt(path: Path, file: Path, place: Place, names: Collection[str]) -> str:
-    """`doubt`, for those who only look."""
-    return doubt(seen_state(file, MAX_FILE_BYTES, _decode), path, place, names)
+def seen_mismatch(path: Path, file: Path, place: Place, names: Collection[str]) -> str:
+    """`mismatch`, for those who only look."""
+    return mismatch(seen_state(file, MAX_FILE_BYTES, _decode), path, place, names)
 
 
 def _decode(data: bytes) -> Believed:

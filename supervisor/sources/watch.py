@@ -27,7 +27,7 @@ from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, judged
 from supervisor.sources.directory_watch import DirectoryWatch
 from supervisor.sources.heavy_files import HeavyFiles
-from supervisor.sources.source_place import PlaceKeeper
+from supervisor.sources.source_place import PlaceRecord
 
 SETTLE_S: Final = 0.2
 """How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""
@@ -46,11 +46,14 @@ Target = tuple[str, int, int]
 
 
 async def watch_manifests(
-    reader: ManifestReader, period_s: float, keeper: PlaceKeeper | None = None, stirred: asyncio.Event | None = None
+    reader: ManifestReader,
+    period_s: float,
+    place_record: PlaceRecord | None = None,
+    stirred: asyncio.Event | None = None,
 ) -> AsyncGenerator[SourceSnapshot]:
     """A snapshot now, and one whenever what is stated or what is wrong changes. Ends only by being closed.
 
-    ``keeper`` judges whether what is found is still the source. ``stirred`` may be set for another look.
+    ``place_record`` judges whether what is found is still the source. ``stirred`` may be set for another look.
 
     All file access happens in threads. A directory that goes away gives a snapshot that is not complete; when it comes
     back it is read and watched again. Files that do not hold still are looked at less and less often.
@@ -65,7 +68,7 @@ async def watch_manifests(
         while True:
             stirred.clear()
             heavy_files.hand_over()
-            listing, settled, changing = await _settled(reader, listing, keeper)
+            listing, settled, changing = await _settled(reader, listing, place_record)
             snapshot = await asyncio.to_thread(reader.read, settled, changing)
             await heavy_files.ask()
             if heavy_files.hand_over():
@@ -88,7 +91,7 @@ async def watch_manifests(
 
 
 async def _settled(
-    reader: ManifestReader, last: Listing, keeper: PlaceKeeper | None
+    reader: ManifestReader, last: Listing, place_record: PlaceRecord | None
 ) -> tuple[Listing, Listing, frozenset[str]]:
     """Look until two looks agree. The last look, what is to be read, and the files in it that do not come to rest in
     time.
@@ -104,8 +107,8 @@ async def _settled(
     # A temporary file, which becomes a manifest by its renaming, is gone by the second look.
     settled = msgspec.structs.replace(now, skipped=before.skipped & now.skipped)
     changing = changed_files(before, now)
-    if keeper is not None:
-        settled = await asyncio.to_thread(judged, settled, keeper, changing)
+    if place_record is not None:
+        settled = await asyncio.to_thread(judged, settled, place_record, changing)
         changing = changing if settled.place else frozenset()
     return now, settled, changing
 

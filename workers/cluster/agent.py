@@ -31,14 +31,14 @@ from ipc.link.wire.boot import ChildContext
 from ipc.link.wire.cluster_settings import ClusterSettings
 from workers.cluster.clients import NodeClients
 from workers.cluster.events.sender import EventSender
-from workers.cluster.node.keeper import NodeKeeper
+from workers.cluster.node.node_sync import NodeSync
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects.objects import Objects
 from workers.cluster.objects.service_variables import master_service
 from workers.cluster.pod_needs import PodNeeds
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
-from workers.cluster.pods.mirror_keeper import MirrorKeeper
+from workers.cluster.pods.mirror_pods import MirrorPods
 from workers.cluster.pods.pod_source import PodSource
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
@@ -68,7 +68,7 @@ class ClusterAgent:
         self._up: asyncio.Queue[ClusterReport] = asyncio.Queue()
         self._statuses = StatusManager()
         self._writer = StatusWriter(client, self._statuses, clock, burst)
-        self._mirrors = MirrorKeeper(client, node_name, self._statuses, clock)
+        self._mirrors = MirrorPods(client, node_name, self._statuses, clock)
         self._objects = Objects(
             client,
             self._up.put_nowait,
@@ -77,7 +77,7 @@ class ClusterAgent:
             providers=context.settings.credential_providers,
         )
         images = functools.partial(list_images, context.settings.podman_socket)
-        self._node = NodeKeeper(
+        self._node = NodeSync(
             client,
             NodeObserver(context.settings, settings, context.board, images, clock),
             settings,

@@ -13,7 +13,7 @@ from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
 from supervisor.record.status_manager import StatusManager as Statuses
 from supervisor.sources.api_source import ApiSource
 from tests.sim.mutations import Mutation, replaced
-from workers.cluster.node.keeper import NodeKeeper
+from workers.cluster.node.node_sync import NodeSync
 from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects import claim_volume
 from workers.cluster.objects.object_watches import _Watch
@@ -70,7 +70,7 @@ def _never(self: Issued, jitter_s: float) -> float:
     return math.inf
 
 
-def _registers_again(self: NodeKeeper, item: ClusterNode, original: Any = NodeKeeper.deleted) -> None:
+def _registers_again(self: NodeSync, item: ClusterNode, original: Any = NodeSync.deleted) -> None:
     original(self, item)
     self._must_register = True
     self._wake.set()
@@ -88,8 +88,8 @@ CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "log a Secret": replaced(_Watch, "changed", _says_the_secret),
     "mount what a claim names, whose ever it is": replaced(claim_volume, "_problems", lambda claim, volume: iter(())),
     "keep a token for ever": replaced(Issued, "renew_at", _never),
-    "register a Node that was deleted": replaced(NodeKeeper, "deleted", _registers_again),
+    "register a Node that was deleted": replaced(NodeSync, "deleted", _registers_again),
     "put a status right at once": replaced(status_manager, "RECONCILE_S", 0.0),
-    "miss a restored backup": replaced(NodeKeeper, "_see_restore", lambda self: None),
+    "miss a restored backup": replaced(NodeSync, "_see_restore", lambda self: None),
     "count a deadline from the sandbox that is left": replaced(Statuses, "active_since", lambda self, state: ""),
 }

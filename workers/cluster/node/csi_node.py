@@ -34,7 +34,7 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 _log: Final = logging.getLogger(__name__)
 
 
-class CsiNodeKeeper:
+class CsiNodeController:
     """Sees to it, once in the life of this process, that the CSINode is there."""
 
     def __init__(self, client: Client) -> None:

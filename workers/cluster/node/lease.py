@@ -97,7 +97,7 @@ def new_lease(base: Lease | None, name: str, node_uid: str, duration_s: int, wal
     return msgspec.structs.replace(base, metadata=metadata, spec=msgspec.structs.replace(base.spec, renew_time=renewed))
 
 
-class LeaseKeeper:
+class LeaseController:
     """Renews the lease for ever."""
 
     def __init__(

@@ -20,7 +20,7 @@ from ipc.link.eventloop.backoff import Backoff
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory, watch
 from supervisor.sources.directory import ManifestReader, list_manifests
-from supervisor.sources.source_place import PlaceKeeper
+from supervisor.sources.source_place import PlaceRecord
 from supervisor.sources.watch import SETTLE_S, watch_manifests, watch_targets
 from tests.support.manifests import ORIGIN, eventually, manifest, text
 
@@ -58,7 +58,7 @@ class Watched:
 
 
 @contextlib.asynccontextmanager
-async def watched(path: Path, period_s: float = NEVER_S, keeper: PlaceKeeper | None = None) -> AsyncIterator[Watched]:
+async def watched(path: Path, period_s: float = NEVER_S, keeper: PlaceRecord | None = None) -> AsyncIterator[Watched]:
     result = Watched()
 
     async def collect() -> None:
@@ -416,7 +416,7 @@ async def test_a_file_that_never_holds_still_is_looked_at_less_and_less(
 
 
 async def test_a_directory_in_doubt_is_told_and_followed_when_it_is_back(manifests: Path, tmp_path: Path) -> None:
-    keeper = PlaceKeeper(manifests, tmp_path / "manifest_source")
+    keeper = PlaceRecord(manifests, tmp_path / "manifest_source")
     replace(manifests / "a.yaml", manifest("a"))
     async with watched(manifests, keeper=keeper) as seen:
         await seen.until_names("a")

@@ -18,9 +18,9 @@ from ipc.link.messages.api_server import PodChanged
 from tests.support.manifests import pod
 from tests.support.servers.kube_api.lies import LIES, Liar, Lie, Pace
 from tests.support.servers.kube_api.server import KubeApiServer
-from workers.cluster.pods import mirror_keeper
+from workers.cluster.pods import mirror_pods
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
-from workers.cluster.pods.mirror_keeper import MirrorKeeper
+from workers.cluster.pods.mirror_pods import MirrorPods
 from workers.cluster.pods.status_manager import StatusManager
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
@@ -33,7 +33,7 @@ DEADLINE_S = 30.0
 class Mirrors:
     """Sink of the node's pods, all of which are mirrors."""
 
-    def __init__(self, keeper: MirrorKeeper) -> None:
+    def __init__(self, keeper: MirrorPods) -> None:
         self.keeper = keeper
 
     def replaced(self, items: Sequence[KnownPod]) -> None:
@@ -56,12 +56,12 @@ async def server() -> AsyncIterator[KubeApiServer]:
 
 
 @pytest.fixture
-async def keeper(server: KubeApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MirrorKeeper]:
+async def keeper(server: KubeApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MirrorPods]:
     """At work."""
-    monkeypatch.setattr(mirror_keeper, "RETRY_S", 0.05)
+    monkeypatch.setattr(mirror_pods, "RETRY_S", 0.05)
     access = decode_kubeconfig(server.kubeconfig(tmp_path).read_bytes(), str(tmp_path))
     client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(0, 1))
-    made = MirrorKeeper(client, "n1", StatusManager(), SystemClock())
+    made = MirrorPods(client, "n1", StatusManager(), SystemClock())
     selector = "spec.nodeName=n1"
     reflector = Reflector(client, PODS, field_selector=selector, decode=decode_known_pod, sink=Mirrors(made))
     tasks = BackgroundTasks()
@@ -102,7 +102,7 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 @pytest.mark.parametrize("lie", [lie for lie in LIES if lie.pace is not Pace.DRIP], ids=lambda lie: lie.name)
 async def test_a_mirror_is_made_replaced_and_taken_away_whatever_was_answered_before(
-    server: KubeApiServer, keeper: MirrorKeeper, lie: Lie, caplog: pytest.LogCaptureFixture
+    server: KubeApiServer, keeper: MirrorPods, lie: Lie, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each endpoint lies once, also that it has done what it has not."""
     for version in (1, 2):
@@ -116,7 +116,7 @@ async def test_a_mirror_is_made_replaced_and_taken_away_whatever_was_answered_be
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
-async def test_one_that_was_made_without_an_answer_is_found(server: KubeApiServer, keeper: MirrorKeeper) -> None:
+async def test_one_that_was_made_without_an_answer_is_found(server: KubeApiServer, keeper: MirrorPods) -> None:
     server.faults.drop_answer("POST", "/pods$")
     keeper.report(reported(1))
     await until(lambda: versions(server) == ["1"], "the mirror is there")

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.sources.source_place import Believed, Kind, Place, PlaceKeeper, doubt, place_at
+from supervisor.sources.source_place import Believed, Kind, Place, PlaceRecord, mismatch, place_at
 
 PATH: Final = Path("/srv/manifests")
 DIRECTORY: Final = Place(Kind.DIRECTORY, "/srv/manifests", device=1, inode=2, file_system=7)
@@ -52,23 +52,23 @@ ROWS: Final[dict[str, tuple[Place, Place, str, str]]] = {
 def test_doubt(row: str) -> None:
     before, now, names, words = ROWS[row]
     believed = Believed(str(PATH), before, frozenset({"a.yaml", "b.yaml"}))
-    found = doubt(believed, PATH, now, frozenset(f"{name}.yaml" for name in names.split()))
+    found = mismatch(believed, PATH, now, frozenset(f"{name}.yaml" for name in names.split()))
     assert bool(found) is bool(words)
     assert found.startswith(words)
 
 
 def test_nothing_is_doubted_that_nobody_has_seen() -> None:
-    assert doubt(None, PATH, MOUNT_POINT, frozenset()) == ""
+    assert mismatch(None, PATH, MOUNT_POINT, frozenset()) == ""
 
 
 def test_another_path_in_the_configuration_is_a_wish() -> None:
     believed = Believed("/srv/elsewhere", DIRECTORY, frozenset({"a.yaml"}))
-    assert doubt(believed, PATH, MOUNT_POINT, frozenset()) == ""
+    assert mismatch(believed, PATH, MOUNT_POINT, frozenset()) == ""
 
 
 def test_few_of_many_are_named() -> None:
     believed = Believed(str(PATH), DIRECTORY, frozenset(f"{number}.yaml" for number in range(8)))
-    assert "without 0.yaml, 1.yaml, 2.yaml, 3.yaml, 4.yaml and 3 more: " in doubt(believed, PATH, FILE, ())
+    assert "without 0.yaml, 1.yaml, 2.yaml, 3.yaml, 4.yaml and 3 more: " in mismatch(believed, PATH, FILE, ())
 
 
 def test_what_is_there() -> None:
@@ -92,18 +92,18 @@ def _swap(directory: Path) -> None:
 
 def test_a_restart_remembers_what_was_believed(manifests: Path, tmp_path: Path) -> None:
     file = tmp_path / "state" / "manifest_source"
-    assert PlaceKeeper(manifests, file).judge(place_at(manifests), A) == ""
+    assert PlaceRecord(manifests, file).judge(place_at(manifests), A) == ""
     _swap(manifests)
-    keeper = PlaceKeeper(manifests, file)
+    keeper = PlaceRecord(manifests, file)
     assert "without a.yaml" in keeper.judge(place_at(manifests), NONE)
-    assert "without a.yaml" in PlaceKeeper(manifests, file).judge(place_at(manifests), NONE)
+    assert "without a.yaml" in PlaceRecord(manifests, file).judge(place_at(manifests), NONE)
     assert keeper.accept()
     assert keeper.judge(place_at(manifests), NONE) == ""
-    assert PlaceKeeper(manifests, file).judge(place_at(manifests), NONE) == ""
+    assert PlaceRecord(manifests, file).judge(place_at(manifests), NONE) == ""
 
 
 def test_without_a_doubt_there_is_nothing_to_accept(manifests: Path, tmp_path: Path) -> None:
-    keeper = PlaceKeeper(manifests, tmp_path / "manifest_source")
+    keeper = PlaceRecord(manifests, tmp_path / "manifest_source")
     keeper.judge(place_at(manifests), A)
     assert not keeper.accept()
     _swap(manifests)
@@ -111,18 +111,18 @@ def test_without_a_doubt_there_is_nothing_to_accept(manifests: Path, tmp_path: P
 
 
 def test_what_comes_back_is_believed(manifests: Path, tmp_path: Path) -> None:
-    keeper = PlaceKeeper(manifests, tmp_path / "manifest_source")
+    keeper = PlaceRecord(manifests, tmp_path / "manifest_source")
     keeper.judge(place_at(manifests), A)
     _swap(manifests)
     assert keeper.judge(place_at(manifests), NONE)
     manifests.rmdir()
     manifests.with_name("away").rename(manifests)
-    assert (keeper.judge(place_at(manifests), NONE), keeper.doubt) == ("", "")
+    assert (keeper.judge(place_at(manifests), NONE), keeper.mismatch) == ("", "")
 
 
 def test_a_record_that_went_away_is_written_again(manifests: Path, tmp_path: Path) -> None:
     file = tmp_path / "state" / "manifest_source"
-    keeper = PlaceKeeper(manifests, file)
+    keeper = PlaceRecord(manifests, file)
     keeper.judge(place_at(manifests), A)
     shutil.rmtree(file.parent)
     keeper.judge(place_at(manifests), A)
@@ -132,21 +132,21 @@ def test_a_record_that_went_away_is_written_again(manifests: Path, tmp_path: Pat
 def test_a_damaged_record_is_moved_aside(manifests: Path, tmp_path: Path) -> None:
     file = tmp_path / "manifest_source"
     file.write_bytes(b"\xff")
-    assert PlaceKeeper(manifests, file).judge(place_at(manifests), A) == ""
+    assert PlaceRecord(manifests, file).judge(place_at(manifests), A) == ""
     assert (tmp_path / "manifest_source.refused").is_file()
 
 
 def test_names_of_any_bytes(tmp_path: Path) -> None:
     directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     directory.mkdir()
-    keeper = PlaceKeeper(directory, tmp_path / "manifest_source")
+    keeper = PlaceRecord(directory, tmp_path / "manifest_source")
     assert keeper.judge(place_at(directory), A) == ""
     _swap(directory)
-    assert PlaceKeeper(directory, tmp_path / "manifest_source").judge(place_at(directory), NONE)
+    assert PlaceRecord(directory, tmp_path / "manifest_source").judge(place_at(directory), NONE)
 
 
 def test_a_file_above_the_maximum_is_not_missing(manifests: Path, tmp_path: Path) -> None:
-    keeper = PlaceKeeper(manifests, tmp_path / "manifest_source")
+    keeper = PlaceRecord(manifests, tmp_path / "manifest_source")
     keeper.judge(place_at(manifests), A)
     _swap(manifests)
     assert keeper.judge(place_at(manifests), NONE, A) == ""

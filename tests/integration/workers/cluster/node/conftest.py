@@ -23,7 +23,7 @@ from ipc.link.wire.cluster_settings import ClusterSettings
 from ipc.link.wire.server_settings import ServerSettings
 from tests.fakes.ownership import LABEL_KEY
 from tests.support.servers.kube_api.server import KubeApiServer
-from workers.cluster.node.keeper import NodeKeeper
+from workers.cluster.node.node_sync import NodeSync
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
 from workers.kubeclient.client import ApiClient
@@ -71,7 +71,7 @@ class Node:
             server=ServerSettings(secure_port=10250),
         )
         self.observer = NodeObserver(worker, settings, self.board, self.images, clock)
-        self.keeper = NodeKeeper(
+        self.keeper = NodeSync(
             client,
             self.observer,
             settings,

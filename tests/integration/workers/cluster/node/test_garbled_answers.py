@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from tests.integration.workers.cluster.node.conftest import Started
-from tests.integration.workers.cluster.node.test_keeper import renewal, status_patch
+from tests.integration.workers.cluster.node.test_node_sync import renewal, status_patch
 from tests.support.servers.kube_api.lies import LIES, Liar, Lie, Pace
 from tests.support.servers.kube_api.requests import Request
 from tests.support.servers.kube_api.server import KubeApiServer

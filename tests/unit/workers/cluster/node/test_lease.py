@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tests.fakes.clock import SimClock, simulated
-from workers.cluster.node.lease import MAX_UPDATES, Lease, LeaseKeeper, new_lease
+from workers.cluster.node.lease import MAX_UPDATES, Lease, LeaseController, new_lease
 from workers.kubeclient.errors import ApiError, Unreachable
 from workers.kubeclient.protocol import Client, Verb, WatchEvent
 
@@ -58,9 +58,9 @@ class Server(Client):
         return [verb for _, verb in self.asked]
 
 
-def keeper(server: Server, uid: str = "u", failures: list[None] | None = None) -> LeaseKeeper:
+def keeper(server: Server, uid: str = "u", failures: list[None] | None = None) -> LeaseController:
     failed = [] if failures is None else failures
-    return LeaseKeeper(
+    return LeaseController(
         server,
         "n1",
         40,

@@ -23,10 +23,10 @@ from ipc.link.messages.api_server import AgentChanged
 from ipc.link.messages.base import EventReport, node_event
 from ipc.link.messages.event_reasons import node_status
 from ipc.link.wire.cluster_settings import ClusterSettings
-from workers.cluster.node.csi_node import CsiNodeKeeper
+from workers.cluster.node.csi_node import CsiNodeController
 from workers.cluster.node.facts import NodeFacts, status_of
 from workers.cluster.node.initial_node import initial_node
-from workers.cluster.node.lease import LeaseKeeper
+from workers.cluster.node.lease import LeaseController
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.patch import node_patch
 from workers.cluster.node.reconcile import with_system_labels
@@ -56,7 +56,7 @@ QUERY: Final[Mapping[str, str]] = {"timeout": "10s"}
 _log: Final = logging.getLogger(__name__)
 
 
-class NodeKeeper:
+class NodeSync:
     """The Node of this host. `loops` run side by side, for ever."""
 
     def __init__(
@@ -92,7 +92,7 @@ class NodeKeeper:
         """The server's store was restored, and has not told of the Node since."""
         self._must_register = settings.register_node
         self._failures = LastWords()
-        self._csi = CsiNodeKeeper(client)
+        self._csi = CsiNodeController(client)
         self._reflector = Reflector(
             client,
             NODES,
@@ -101,7 +101,7 @@ class NodeKeeper:
             sink=self,
             versions_fell=self._see_restore,
         )
-        self._lease = LeaseKeeper(
+        self._lease = LeaseController(
             client,
             node_name,
             settings.lease_duration_s,

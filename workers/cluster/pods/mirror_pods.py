@@ -26,7 +26,7 @@ RETRY_S: Final = 10.0
 log = logging.getLogger(__name__)
 
 
-class MirrorKeeper:
+class MirrorPods:
     """Static pods of this node beside their mirrors."""
 
     def __init__(self, client: Client, node_name: str, statuses: StatusManager, clock: Clock) -> None:
