@@ -22,7 +22,7 @@ from tests.support.podman_service import PATIENCE, wait_until
 from tests.support.shown_log import shown_log
 from workers.api_server.handlers.log_files import LogOptions
 from workers.kubecontainer.runtime import ContainerProcess
-from workers.logs.rotate import Doubt, compress_older, rotate
+from workers.logs.rotate import Unconfirmed, compress_older, rotate
 from workers.podman_files.monitor_control import MonitorControl, monitor_control
 
 pytestmark = [pytest.mark.podman, pytest.mark.timeout(240 * PATIENCE)]
@@ -66,21 +66,21 @@ class Log:
 
     def finish(self) -> None:
         """As the next process does, which knows nothing: until the log is another file."""
-        before, doubt = self.file.stat().st_ino, None
+        before, unconfirmed = self.file.stat().st_ino, None
 
         def has_gone_over() -> bool:
-            nonlocal doubt
+            nonlocal unconfirmed
             with contextlib.suppress(FileNotFoundError):
                 if self.file.stat().st_ino != before and self.file.stat().st_nlink == 1:
                     return True
-            doubt = self._rotate_once(doubt)
+            unconfirmed = self._rotate_once(unconfirmed)
             return False
 
         wait_until(has_gone_over, DEADLINE_S)
         compress_older(self.file, lambda: True)
 
-    def _rotate_once(self, doubt: Doubt | None) -> Doubt | None:
-        return rotate(self.file, MANY, time.time(), self.control, doubt).doubt
+    def _rotate_once(self, unconfirmed: Unconfirmed | None) -> Unconfirmed | None:
+        return rotate(self.file, MANY, time.time(), self.control, unconfirmed).unconfirmed
 
     async def lines(self) -> list[str]:
         """All that a client is shown."""

@@ -29,7 +29,7 @@ from workers.fs.directories import is_name
 from workers.fs.fs_executor import FsExecutor
 from workers.fs.growth_watch import GrowthWatch
 from workers.logs import layout
-from workers.logs.rotate import Doubt, Rotated, compress_older, rotate
+from workers.logs.rotate import Rotated, Unconfirmed, compress_older, rotate
 from workers.podman_files.monitor_control import monitor_control
 
 LEAST_PAUSE_S: Final = 1.0
@@ -54,7 +54,7 @@ class _Log(msgspec.Struct):
     looked_at: float = -math.inf
     """Monotonic seconds, as the next one."""
     next_look: float = -math.inf
-    doubt: Doubt | None = None
+    unconfirmed: Unconfirmed | None = None
     was_told: bool = False
     """The monitor was told to go over to another file."""
     is_rotating: bool = False
@@ -273,7 +273,7 @@ class ContainerLogManager:
             log.debug("rotated %s", known.path)
         if known.was_told or (is_first and known.was_running):
             self._compress(known)
-        known.doubt, known.was_told = None, False
+        known.unconfirmed, known.was_told = None, False
 
     # --- rotations ---
 
@@ -285,7 +285,7 @@ class ContainerLogManager:
         except OSError as error:
             self._told(known, error)
         else:
-            known.doubt, known.problem = done.doubt, ""
+            known.unconfirmed, known.problem = done.unconfirmed, ""
             known.was_told = known.was_told or done.was_told
             pause = LEAST_PAUSE_S if done.was_told else pause
         finally:
@@ -300,7 +300,7 @@ class ContainerLogManager:
             policy.max_files,
             self._clock.now().wall,
             lambda: monitor_control(id, self._monitor_of(id)),
-            known.doubt,
+            known.unconfirmed,
         )
 
     def _compress(self, known: _Log) -> None:

@@ -49,7 +49,7 @@ OpenControl = Callable[[], AbstractContextManager[Control]]
 """Raises OSError when there is no monitor any more."""
 
 
-class Doubt(NamedTuple):
+class Unconfirmed(NamedTuple):
     """A log that has its second name already: whether the monitor was told to open a new one is not known.
 
     It would lose what it has written since if it were told twice. It was not told, or has not taken it for what it is,
@@ -66,23 +66,25 @@ class Rotated(NamedTuple):
 
     was_told: bool
     """The monitor was told just now."""
-    doubt: Doubt | None
+    unconfirmed: Unconfirmed | None
     """For the next time."""
 
 
-def rotate(log: Path, max_files: int, wall: float, open_control: OpenControl, doubt: Doubt | None) -> Rotated:
+def rotate(
+    log: Path, max_files: int, wall: float, open_control: OpenControl, unconfirmed: Unconfirmed | None
+) -> Rotated:
     """Make room for another rotated log, give the log that name, and let its monitor go over to a new file; that has
-    happened when the log is another file. ``doubt`` is of the time before. Raises OSError."""
+    happened when the log is another file. ``unconfirmed`` is of the time before. Raises OSError."""
     with open_control() as control:
         has_unread = control.has_unread()
         names = _names(log)
         size, inode, is_rotated = _look(log, names)
         if not inode or is_rotated:
-            found = Doubt(inode, size)
+            found = Unconfirmed(inode, size)
             if has_unread:
                 return Rotated(False, None)
-            if doubt is None or doubt.inode != inode or (inode and size <= doubt.size):
-                return Rotated(False, doubt if doubt is not None and doubt.inode == inode else found)
+            if unconfirmed is None or unconfirmed.inode != inode or (inode and size <= unconfirmed.size):
+                return Rotated(False, unconfirmed if unconfirmed is not None and unconfirmed.inode == inode else found)
         else:
             _rotate_away(log, names, max_files, wall)
         _tell(log, control)

@@ -22,7 +22,7 @@ from tests.support.log_monitor import STAMP, LogMonitor
 from tests.support.shown_log import shown_log
 from workers.api_server.handlers.log_files import LogOptions
 from workers.logs.log_reader import LogReader
-from workers.logs.rotate import Doubt, compress_older, rotate
+from workers.logs.rotate import Unconfirmed, compress_older, rotate
 
 MODULES = ("workers.logs.rotate", "ipc.host.regular_files")
 WALL = 1_763_665_431.0
@@ -36,12 +36,12 @@ class Rotation:
     def __init__(self, directory: Path) -> None:
         self.log = directory / "logs" / "0.log"
         self.monitor = LogMonitor(self.log, directory)
-        self.doubt: Doubt | None = None
+        self.unconfirmed: Unconfirmed | None = None
 
     def rotate(self, max_files: int = MANY) -> bool:
         """Whether the monitor was told."""
-        done = rotate(self.log, max_files, WALL, self.monitor.control, self.doubt)
-        self.doubt = done.doubt
+        done = rotate(self.log, max_files, WALL, self.monitor.control, self.unconfirmed)
+        self.unconfirmed = done.unconfirmed
         return done.was_told
 
     def compress(self) -> None:
@@ -54,7 +54,7 @@ class Rotation:
             try:
                 act()
             except Killed:
-                self.doubt = None
+                self.unconfirmed = None
                 return True
             finally:
                 self.monitor.before_telling = lambda: None
