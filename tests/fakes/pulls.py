@@ -29,14 +29,14 @@ class LocalPulls:
         self, runtime: Runtime, clock: Clock, limits: PullLimits = SERIAL, rights: PullRecords = EVERYBODY
     ) -> None:
         self._clock = clock
-        self._wishes = PullRequests(self._to_master)
+        self._requests = PullRequests(self._to_master)
         self._arbiter = ImagePulls(limits)
         self._arbiter.node_up(0.0)
         self._puller = ImagePuller(runtime, clock, rights, ImageRecords("", clock), self._from_node)
 
     async def pull(self, uid: str, what: Pull, hear: Callable[[str], None]) -> PullEnded:
         """Pull as the image manager of a worker does."""
-        return await self._wishes.pull(uid, what, hear)
+        return await self._requests.pull(uid, what, hear)
 
     async def _to_master(self, request: PullImage | AbandonPull) -> None:
         decide = self._arbiter.wanted if isinstance(request, PullImage) else self._arbiter.abandoned
@@ -56,8 +56,8 @@ class LocalPulls:
                 case CancelPull():
                     self._puller.cancel(command.message.pull)
                 case PullProgress():
-                    self._wishes.progressed(command.message)
+                    self._requests.progressed(command.message)
                 case PullEnded():
-                    self._wishes.ended(command.message)
+                    self._requests.ended(command.message)
                 case _:
                     raise AssertionError(command)

@@ -21,7 +21,7 @@ DEFAULT_EXPIRATION_S: Final = 3600
 SetDefaults_ServiceAccountTokenProjection)."""
 
 
-class TokenWish(msgspec.Struct, frozen=True, order=True):
+class TokenRequest(msgspec.Struct, frozen=True, order=True):
     """A token that a pod wants of its service account."""
 
     audience: str
@@ -32,7 +32,7 @@ class TokenWish(msgspec.Struct, frozen=True, order=True):
 class PodToken(msgspec.Struct, frozen=True, kw_only=True):
     """A token as it was issued, or why there is none."""
 
-    wish: TokenWish
+    wish: TokenRequest
     token: str = ""
     problem: str = ""
     """Why there is none; empty with a token."""
@@ -62,7 +62,7 @@ class ClusterValues(msgspec.Struct, frozen=True, kw_only=True):
     account: PullAccount | None = None
     """The pod's service account, where a provider of logins for its images wants to know it."""
 
-    def token(self, wish: TokenWish) -> PodToken | None:
+    def token(self, wish: TokenRequest) -> PodToken | None:
         """None while nobody has asked for it."""
         return next((found for found in self.tokens if found.wish == wish), None)
 
@@ -79,18 +79,18 @@ NO_VALUES: Final = ClusterValues()
 """Values of a pod that has none."""
 
 
-def token_wish(source: ServiceAccountTokenProjection) -> TokenWish:
+def token_request(source: ServiceAccountTokenProjection) -> TokenRequest:
     """The token that one source of a projected volume wants."""
-    return TokenWish(source.audience, source.expiration_seconds or DEFAULT_EXPIRATION_S)
+    return TokenRequest(source.audience, source.expiration_seconds or DEFAULT_EXPIRATION_S)
 
 
-def token_wishes(pod: Pod) -> tuple[TokenWish, ...]:
+def token_requests(pod: Pod) -> tuple[TokenRequest, ...]:
     """Every token that the volumes of a pod want, each once, in order."""
     sources = (source.service_account_token for source in _sources(pod))
-    return tuple(dict.fromkeys(token_wish(source) for source in sources if source is not None))
+    return tuple(dict.fromkeys(token_request(source) for source in sources if source is not None))
 
 
-def trust_wishes(pod: Pod) -> tuple[ClusterTrustBundleProjection, ...]:
+def trust_projections(pod: Pod) -> tuple[ClusterTrustBundleProjection, ...]:
     """Every set of trust anchors that the volumes of a pod want, in order."""
     return tuple(found for source in _sources(pod) if (found := source.cluster_trust_bundle) is not None)
 

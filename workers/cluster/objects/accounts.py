@@ -13,7 +13,7 @@ import msgspec
 from ipc.host.text.safe_text import safe_line
 from ipc.k8s.api.pod_containers import every_container
 from ipc.k8s.api.v1.pod import Pod
-from ipc.k8s.podobjects.cluster_values import DEFAULT_EXPIRATION_S, PodToken, TokenWish
+from ipc.k8s.podobjects.cluster_values import DEFAULT_EXPIRATION_S, PodToken, TokenRequest
 from ipc.k8s.podobjects.registry_login import PullAccount
 from ipc.link.eventloop.tasks import BackgroundTasks, restarted
 from ipc.link.wire.credential_provider import CredentialProvider, TokenAttributes
@@ -61,10 +61,10 @@ class Accounts:
         self._tried: dict[str, asyncio.Event] = {}
         self._found: dict[str, PullAccount] = {}
 
-    def wishes(self, pod: Pod) -> tuple[TokenWish, ...]:
+    def requests(self, pod: Pod) -> tuple[TokenRequest, ...]:
         """Tokens that the providers of its images want."""
         audiences = dict.fromkeys(wanted.audience for wanted in self._wanted(pod))
-        return tuple(TokenWish(audience, DEFAULT_EXPIRATION_S) for audience in audiences)
+        return tuple(TokenRequest(audience, DEFAULT_EXPIRATION_S) for audience in audiences)
 
     def state(self, pod: Pod) -> None:
         """The pod's account is read, if it is asked about and was not yet."""
@@ -93,12 +93,12 @@ class Accounts:
 
     def of_pod(self, pod: Pod, tokens: Sequence[PodToken]) -> PullAccount | None:
         """The account with its tokens; None for a pod whose account nobody asks about."""
-        wishes = self.wishes(pod)
-        if not wishes:
+        requests = self.requests(pod)
+        if not requests:
             return None
         account = PullAccount(namespace=pod.metadata.namespace, name=_name(pod), problem=UNREAD)
         account = self._found.get(pod.metadata.uid, account)
-        mine = tuple((each.wish.audience, each.token) for each in tokens if each.wish in wishes and each.token)
+        mine = tuple((each.wish.audience, each.token) for each in tokens if each.wish in requests and each.token)
         return msgspec.structs.replace(account, tokens=mine)
 
     def _wanted(self, pod: Pod) -> list[TokenAttributes]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ipc.host.clock import Clock, SystemClock
 from ipc.k8s.api.v1.pod import Pod
 from ipc.k8s.api.v1.status import TERMINAL_PHASES
-from ipc.k8s.podobjects.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
+from ipc.k8s.podobjects.cluster_values import NO_VALUES, ClusterValues, token_requests, trust_projections
 from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind, referenced_objects
 from ipc.k8s.podobjects.pod_claims import PodClaim, claim_name
 from ipc.link.eventloop.tasks import BackgroundTasks, restarted
@@ -95,10 +95,10 @@ class Objects:
         if pod.status.phase in TERMINAL_PHASES:
             self._tokens.end(uid)
         else:
-            wishes = (*token_wishes(pod), *self._accounts.wishes(pod))
-            self._tokens.state(pod, wishes, is_admitted=not is_new)
+            requests = (*token_requests(pod), *self._accounts.requests(pod))
+            self._tokens.state(pod, requests, is_admitted=not is_new)
         self._accounts.state(pod)
-        if trust_wishes(pod) and not self._follows_bundles:
+        if trust_projections(pod) and not self._follows_bundles:
             self._follows_bundles = True
             self._follow(self._bundles.run, "copy of the trust bundles")
         of_all = self._services.synced.is_set() and self._tokens.are_tried(uid) and self._accounts.is_tried(uid)
@@ -167,7 +167,7 @@ class Objects:
                 (*self._master, *self._services.all()), pod.metadata.namespace, links=links
             ),
             tokens=self._tokens.of_pod(uid),
-            trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_wishes(pod)),
+            trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_projections(pod)),
             claims=self._claims_of(pod),
             account=self._accounts.of_pod(pod, self._tokens.of_pod(uid)),
         )
@@ -205,7 +205,7 @@ class Objects:
 
     def _bundles_changed(self) -> None:
         for uid, pod in tuple(self._pods.items()):
-            if trust_wishes(pod):
+            if trust_projections(pod):
                 self._tell_values(uid)
 
 

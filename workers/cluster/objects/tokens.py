@@ -16,7 +16,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.text.json_types import UNDECODABLE
 from ipc.k8s.api.v1.pod import Pod
-from ipc.k8s.podobjects.cluster_values import PodToken, TokenWish
+from ipc.k8s.podobjects.cluster_values import PodToken, TokenRequest
 from ipc.link.eventloop.tasks import BackgroundTasks, restarted
 from workers.cluster.objects.token_state import MAX_JITTER_S, Attempts, Issued, expiration
 from workers.kubeclient.errors import ApiError, ClusterError
@@ -71,9 +71,9 @@ class Tokens:
         self._tasks = tasks
         self._chance = chance
         self._permits = asyncio.Semaphore(MAX_REQUESTS)
-        self._found: dict[str, dict[TokenWish, PodToken]] = {}
+        self._found: dict[str, dict[TokenRequest, PodToken]] = {}
         self._renewals: dict[str, list[asyncio.Task[None]]] = {}
-        self._tried: dict[str, dict[TokenWish, asyncio.Event]] = {}
+        self._tried: dict[str, dict[TokenRequest, asyncio.Event]] = {}
         self._admissions: dict[str, asyncio.Event] = {}
         """Decisions that are still to come, by the UIDs of their pods."""
 
@@ -81,13 +81,13 @@ class Tokens:
         """Tokens that there are now."""
         return tuple(self._found.get(uid, {}).values())
 
-    def state(self, pod: Pod, wishes: tuple[TokenWish, ...], *, is_admitted: bool = True) -> None:
+    def state(self, pod: Pod, requests: tuple[TokenRequest, ...], *, is_admitted: bool = True) -> None:
         """The pod wants these tokens; its volumes never change. Those of a pod that may be refused yet are asked for
         when it is `admitted`: a kubelet asks when it sets volumes up (pkg/kubelet/kubelet.go, syncPod)."""
         uid = pod.metadata.uid
         if not is_admitted:
             self._admissions.setdefault(uid, asyncio.Event())
-        for wish in wishes:
+        for wish in requests:
             tried = self._tried.setdefault(uid, {})
             if wish in tried:
                 continue
@@ -132,7 +132,7 @@ class Tokens:
         for event in tuple(self._tried.get(uid, {}).values()):
             await event.wait()
 
-    async def _keep(self, pod: Pod, wish: TokenWish) -> None:
+    async def _keep(self, pod: Pod, wish: TokenRequest) -> None:
         """Ask, and ask again in time, for ever."""
         await self._decision(pod.metadata.uid)
         known: Issued | None = None
@@ -158,7 +158,7 @@ class Tokens:
                 async with asyncio.timeout(LONGEST_DECISION_S):
                     await admission.wait()
 
-    async def _request(self, pod: Pod, wish: TokenWish) -> Issued:
+    async def _request(self, pod: Pod, wish: TokenRequest) -> Issued:
         """Raises ClusterError; ValueError for an answer that is none."""
         account = pod.spec.service_account_name or "default"
         path = SERVICE_ACCOUNTS.path(pod.metadata.namespace, account, "token")
@@ -175,7 +175,7 @@ class Tokens:
             lifetime_s=float(wish.expiration_s),
         )
 
-    def _failed(self, pod: Pod, wish: TokenWish, known: Issued | None, error: Exception) -> None:
+    def _failed(self, pod: Pod, wish: TokenRequest, known: Issued | None, error: Exception) -> None:
         """A token that is still good is kept."""
         where = f"{pod.metadata.namespace}/{pod.metadata.name}"
         log.warning("%s: no token of its service account: %s", where, error)
@@ -196,7 +196,7 @@ class Tokens:
             self._changed(uid)
 
 
-def token_request(pod: Pod, wish: TokenWish) -> bytes:
+def token_request(pod: Pod, wish: TokenRequest) -> bytes:
     """Body of the request: a token that ends with the pod (pkg/volume/projected/projected.go, collectData)."""
     bound = {"kind": "Pod", "apiVersion": "v1", "name": pod.metadata.name, "uid": pod.metadata.uid}
     spec = {

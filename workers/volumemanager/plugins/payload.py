@@ -31,7 +31,7 @@ from ipc.k8s.api.v1.projected import (
     VolumeProjection,
 )
 from ipc.k8s.api.v1.volume import Volume
-from ipc.k8s.podobjects.cluster_values import token_wish
+from ipc.k8s.podobjects.cluster_values import token_request
 from ipc.k8s.podobjects.config_objects import ConfigObjects
 from ipc.k8s.podresources.node_resources import NodeResources
 from workers.env.downward import field_value, resource_value
@@ -229,7 +229,7 @@ def _token(source: ServiceAccountTokenProjection, mode: int, sources: PayloadSou
     """Raises PayloadError while there is none."""
     if sources.objects.cluster is None:
         raise PayloadError(_NO_SERVER)
-    found = sources.objects.cluster.token(token_wish(source))
+    found = sources.objects.cluster.token(token_request(source))
     if found is None or found.problem:
         raise PayloadError(found.problem if found is not None else "failed to fetch token: it was not asked for yet")
     return {source.path: _private(found.token.encode(), mode, sources.pod)}

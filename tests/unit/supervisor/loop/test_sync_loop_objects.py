@@ -12,7 +12,7 @@ from ipc.k8s.api.v1.config_objects import ConfigMap, Secret
 from ipc.k8s.api.v1.env import ConfigMapEnvSource, EnvFromSource
 from ipc.k8s.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.k8s.api.v1.pod import Pod
-from ipc.k8s.podobjects.cluster_values import ClusterValues, PodToken, TokenWish
+from ipc.k8s.podobjects.cluster_values import ClusterValues, PodToken, TokenRequest
 from ipc.k8s.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.link.messages.cluster import PodValuesStated
 from ipc.link.messages.pod_worker import SyncAction, SyncPod, SyncResult
@@ -307,7 +307,7 @@ def test_a_new_node_worker_is_told_of_the_pods_where_it_speaks_to_a_cluster() ->
 
 
 def values(token: str = "", **variables: str) -> ClusterValues:
-    tokens = (PodToken(wish=TokenWish("", 3600), token=token),) if token else ()
+    tokens = (PodToken(wish=TokenRequest("", 3600), token=token),) if token else ()
     return ClusterValues(service_variables=variables, tokens=tokens)
 
 

@@ -14,7 +14,7 @@ from ipc.host.clock import rfc3339
 from ipc.k8s.api.v1.container import Container
 from ipc.k8s.api.v1.meta import ObjectMeta
 from ipc.k8s.api.v1.pod import Pod, PodSpec
-from ipc.k8s.podobjects.cluster_values import TokenWish
+from ipc.k8s.podobjects.cluster_values import TokenRequest
 from ipc.link.eventloop.tasks import BackgroundTasks
 from tests.fakes.clock import SimClock, simulate
 from workers.cluster.objects.tokens import SHORTEST_PERIOD_S, Tokens
@@ -52,7 +52,7 @@ def test_a_token_is_renewed_before_the_server_ends_it(skew_s: float) -> None:
         clock, tasks = SimClock(), BackgroundTasks()
         server = Server(clock, skew_s)
         tokens = Tokens(server, clock, lambda _: None, tasks, chance=lambda: 0.0)
-        tokens.state(POD, (TokenWish(audience="", expiration_s=LIFETIME_S),))
+        tokens.state(POD, (TokenRequest(audience="", expiration_s=LIFETIME_S),))
         await asyncio.sleep(LIFETIME_S)
         await tasks.close()
         return server.asked_at

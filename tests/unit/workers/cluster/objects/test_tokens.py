@@ -12,13 +12,13 @@ from ipc.host.clock import rfc3339
 from ipc.k8s.api.v1.container import Container
 from ipc.k8s.api.v1.meta import ObjectMeta
 from ipc.k8s.api.v1.pod import Pod, PodSpec
-from ipc.k8s.podobjects.cluster_values import TokenWish
+from ipc.k8s.podobjects.cluster_values import TokenRequest
 from ipc.link.eventloop.tasks import BackgroundTasks
 from tests.fakes.clock import SimClock, simulated
 from workers.cluster.objects.tokens import LONGEST_DECISION_S, Tokens
 
 LIFETIME_S = 600
-WISHES = (TokenWish(audience="", expiration_s=LIFETIME_S),)
+WISHES = (TokenRequest(audience="", expiration_s=LIFETIME_S),)
 
 
 def pod(uid: str) -> Pod:

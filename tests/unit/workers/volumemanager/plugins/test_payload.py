@@ -14,7 +14,7 @@ from ipc.k8s.api.v1.pod import Pod, PodSpec
 from ipc.k8s.api.v1.projected import ClusterTrustBundleProjection
 from ipc.k8s.api.v1.security import PodSecurityContext, SecurityContext
 from ipc.k8s.api.v1.volume import Volume
-from ipc.k8s.podobjects.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
+from ipc.k8s.podobjects.cluster_values import ClusterValues, PodToken, TokenRequest, TrustAnchors
 from ipc.k8s.podobjects.config_objects import ConfigObjects
 from ipc.k8s.podresources.node_resources import NodeResources
 from tests.support.pods import pod
@@ -303,7 +303,7 @@ ACCESS = {
 def from_cluster(token: PodToken | None = None, anchors: TrustAnchors | None = None) -> ConfigObjects:
     wish = ClusterTrustBundleProjection(name="ca", path="ca.pem")
     values = ClusterValues(
-        tokens=(token or PodToken(wish=TokenWish("", 3607), token=TOKEN),),
+        tokens=(token or PodToken(wish=TokenRequest("", 3607), token=TOKEN),),
         trust_anchors=(anchors or TrustAnchors(wish=wish, pem="PEM\n"),),
     )
     return ConfigObjects(cluster=values)
@@ -352,12 +352,12 @@ def test_a_token_belongs_to_the_user_as_whom_all_containers_run(of: Pod, user: i
 
 
 def test_token_that_could_not_be_fetched_says_why() -> None:
-    token = PodToken(wish=TokenWish("", 3607), problem="failed to fetch token: forbidden")
+    token = PodToken(wish=TokenRequest("", 3607), problem="failed to fetch token: forbidden")
     assert problem(ACCESS, objects=from_cluster(token)) == "failed to fetch token: forbidden"
 
 
 def test_token_of_another_audience_is_none() -> None:
-    token = PodToken(wish=TokenWish("vault", 3607), token=TOKEN)
+    token = PodToken(wish=TokenRequest("vault", 3607), token=TOKEN)
     assert problem(ACCESS, objects=from_cluster(token)) == "failed to fetch token: it was not asked for yet"
 
 
