@@ -14,7 +14,7 @@ from ipc.link.messages import event_reasons
 from ipc.link.messages.event_reasons import EventReason
 from ipc.link.shm.board import Board
 from supervisor.admission.node_devices import device_problems, not_healthy, read_devices
-from supervisor.config.resolution.cluster_section import stated_node_ips
+from supervisor.config.resolution.cluster_section import configured_node_ips
 from supervisor.config.settings import Settings
 from supervisor.control.configuration import Configuration
 from supervisor.protocol.events import DevicesChanged, HostAddressesChanged, LoopEvent
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 def host_ips(settings: Settings) -> tuple[str, ...]:
     """Addresses of this host as pods and the node are told them, the first one first."""
-    return chosen_node_ips(stated_node_ips(settings), node_ips())
+    return chosen_node_ips(configured_node_ips(settings), node_ips())
 
 
 class HostWatch:

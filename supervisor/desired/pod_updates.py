@@ -216,9 +216,9 @@ class PodUpdates(msgspec.Struct, eq=False):
         state.state(pod)
         self._reporter.report(state, now)
         if pod.status.phase in TERMINAL_PHASES and state.lifecycle.phase is WorkType.SYNC:
-            self._end_as_stated(state)
+            self._end_as_desired(state)
 
-    def _end_as_stated(self, state: PodRecord) -> None:
+    def _end_as_desired(self, state: PodRecord) -> None:
         """Somebody has told the cluster that the pod is at its end, which nobody can take back: it goes down
         (pkg/kubelet/pod_workers.go, UpdatePod)."""
         if state.lifecycle.terminate():

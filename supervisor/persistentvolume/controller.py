@@ -45,7 +45,7 @@ class PersistentVolumeController:
         """``reachable``: whether a volume's node affinity selects this node."""
         self._reachable = reachable
         self._is_complete = False
-        self._stated: dict[ObjectKey, DesiredObject] = {}
+        self._desired: dict[ObjectKey, DesiredObject] = {}
         self._expected: frozenset[ObjectKey] = frozenset()
         self._bindings: Bindings = {}
         self._unbound: Mapping[ClaimKey, Unbound] = {}
@@ -70,8 +70,8 @@ class PersistentVolumeController:
     def take(self, update: ObjectUpdate) -> ObjectUpdate:
         """Note the volumes and claims in it; the rest of it."""
         for key in update.gone:
-            self._stated.pop(key, None)
-        self._stated.update({item.key: item for item in update.stated if item.key.kind in VOLUME_KINDS})
+            self._desired.pop(key, None)
+        self._desired.update({item.key: item for item in update.stated if item.key.kind in VOLUME_KINDS})
         return ObjectUpdate(
             stated=tuple(item for item in update.stated if item.key.kind not in VOLUME_KINDS),
             gone=tuple(key for key in update.gone if key.kind not in VOLUME_KINDS),
@@ -137,12 +137,12 @@ class PersistentVolumeController:
         return {name: why for name, why in found.items() if why}
 
     def _volumes(self) -> dict[str, PersistentVolume]:
-        found = (item.object for item in self._stated.values())
+        found = (item.object for item in self._desired.values())
         return {volume.metadata.name: volume for volume in found if isinstance(volume, PersistentVolume)}
 
     def _documents(self, used: Collection[ClaimKey]) -> Documents:
-        claims = (item.object for item in self._stated.values() if isinstance(item.object, PersistentVolumeClaim))
-        unknown = [key for key in self._expected if key not in self._stated]
+        claims = (item.object for item in self._desired.values() if isinstance(item.object, PersistentVolumeClaim))
+        unknown = [key for key in self._expected if key not in self._desired]
         of_claims = ObjectKind.PERSISTENT_VOLUME_CLAIM
         return Documents(
             volumes=self._volumes(),
@@ -194,7 +194,7 @@ class PersistentVolumeController:
     def _all_shown(self) -> dict[ObjectKey, DesiredObject]:
         volumes = [
             _with(item, shown_volume(item.object, self._bindings.get(item.object.metadata.name)))
-            for item in self._stated.values()
+            for item in self._desired.values()
             if isinstance(item.object, PersistentVolume)
         ]
         by_claim = {held.key: held for held in self._bindings.values() if held.phase is VolumePhase.BOUND}
@@ -204,7 +204,7 @@ class PersistentVolumeController:
             if held.provisioned
         ]
         by_name = {item.object.metadata.name: item.object for item in volumes}
-        items = {item.key: item for item in self._stated.values() if isinstance(item.object, PersistentVolumeClaim)}
+        items = {item.key: item for item in self._desired.values() if isinstance(item.object, PersistentVolumeClaim)}
         items |= {_claim_object(*held.key): self._claim_item(held) for held in by_claim.values() if held.deleted_at}
         claims = []
         for key, item in items.items():
@@ -223,7 +223,7 @@ class PersistentVolumeController:
     def _claim_item(self, held: Binding) -> DesiredObject:
         """The claim's document, or what a binding knows of it when that is gone or was not read yet."""
         key = _claim_object(*held.key)
-        return self._stated.get(key) or self._shown.get(key) or DesiredObject(source="", object=held.claim)
+        return self._desired.get(key) or self._shown.get(key) or DesiredObject(source="", object=held.claim)
 
 
 def _with(item: DesiredObject, shown: PersistentVolume | PersistentVolumeClaim) -> DesiredObject:

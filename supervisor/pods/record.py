@@ -51,7 +51,7 @@ class PodRecord:
         self.is_probed = _is_probed(pod)
         """Whether its manifest has a probe."""
         self.lifecycle = PodLifecycle(pod, head_start(uid))
-        self._stated: Pod | None = None
+        self._desired: Pod | None = None
         self.quiet_at = math.inf
         """When the pod is quiet, monotonic seconds: nothing has happened to it for a while, so that it costs its worker
         a sync now and then. Infinite: the next tick says when; negative: it is quiet."""
@@ -64,15 +64,15 @@ class PodRecord:
     @property
     def stated(self) -> Pod | None:
         """Desired pod, with the resources that its source states."""
-        return self._stated or self.lifecycle.pod
+        return self._desired or self.lifecycle.pod
 
     def state(self, pod: Pod) -> None:
         """The pod as its source states it: the desired pod, but for its resources."""
-        self._stated = pod if pod is not self.lifecycle.pod else None
+        self._desired = pod if pod is not self.lifecycle.pod else None
 
     def update(self, pod: Pod) -> None:
         """A newer desired pod, or other resources for it."""
-        self._stated = None
+        self._desired = None
         self.references = _references(pod)
         self.all_references |= self.references
         self.is_probed = _is_probed(pod)

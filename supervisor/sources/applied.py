@@ -216,11 +216,11 @@ class AppliedStore:
         return SourceSnapshot(source=self._origin.source, errors=(wrong,), complete=False)
 
     def apply(
-        self, file: str, body: bytes, stated_elsewhere: Mapping[Key, str], options: ApplyOptions = _AS_STATED
+        self, file: str, body: bytes, desired_elsewhere: Mapping[Key, str], options: ApplyOptions = _AS_STATED
     ) -> ApplyResult:
         """Store every object of ``body``, or none when anything is wrong with it: then all that is wrong is told.
 
-        ``stated_elsewhere``: what another source holds, and where (see `PodConfig.stated_elsewhere`). ``file`` is for
+        ``desired_elsewhere``: what another source holds, and where (see `PodConfig.desired_elsewhere`). ``file`` is for
         error texts. Raises OSError when the disk does not take it; what was stored until then is whole, and applying
         again continues.
         """
@@ -236,7 +236,7 @@ class AppliedStore:
             decoded.errors,
             unmerged,
             _of_other_namespaces(items, options.namespace),
-            conflicts(items, stated_elsewhere),
+            conflicts(items, desired_elsewhere),
             presence_refused(items, present, options.verb),
             _unchangeable(items, present),
             self._without_memory(items),
@@ -451,9 +451,9 @@ def _same(one: Pod | ConfigObject, other: Pod | ConfigObject) -> bool:
     )
 
 
-def conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tuple[ManifestError, ...]:
+def conflicts(items: Iterable[Item], desired_elsewhere: Mapping[Key, str]) -> tuple[ManifestError, ...]:
     """One error for every object that another source or an earlier document claims."""
-    holders = dict(stated_elsewhere)
+    holders = dict(desired_elsewhere)
     errors = []
     for item in items:
         if item.key in holders:

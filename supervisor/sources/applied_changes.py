@@ -39,14 +39,14 @@ def merged(last: Value, item: Item, present: Value, origin: Origin) -> Item:
     PatchError and FieldErrors."""
     from ipc.k8s.patching.strategic_diff import three_way_patch
     from ipc.k8s.patching.strategic_merge import strategic_merge
+    from supervisor.patching.desired import as_desired
     from supervisor.patching.json_merge import json_merge, three_way_json_merge_patch
     from supervisor.patching.patches import schema_of_kind
-    from supervisor.patching.stated import as_stated
 
     original, modified, current = _plain(last), _plain(item.value), _plain(present)
     if isinstance(item, ManifestPod):
         schema = schema_of_kind("Pod")
-        original, current = as_stated(original, modified, current, schema)
+        original, current = as_desired(original, modified, current, schema)
         found = strategic_merge(current, three_way_patch(original, modified, current, schema), schema)
     else:  # no list of theirs merges
         found = json_merge(current, three_way_json_merge_patch(original, modified, current))

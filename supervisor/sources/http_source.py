@@ -66,13 +66,13 @@ class HttpSource:
         write_atomically(self._file, self._posted)
         return (self._file,)
 
-    def post(self, body: bytes, stated_elsewhere: Mapping[Key, str]) -> SourceSnapshot:
+    def post(self, body: bytes, desired_elsewhere: Mapping[Key, str]) -> SourceSnapshot:
         """Make it the set, and keep it, unless it has errors; a name that another source holds is one (see
-        `PodConfig.stated_elsewhere`). Raises OSError when the disk does not take it."""
+        `PodConfig.desired_elsewhere`). Raises OSError when the disk does not take it."""
         if len(body) > self._max_bytes:
             return failed(POSTED, f"more than {self._max_bytes} bytes")
         snapshot = self.snapshot(POSTED, body)
-        if errors := snapshot.errors or conflicts(snapshot.pods, stated_elsewhere):
+        if errors := snapshot.errors or conflicts(snapshot.pods, desired_elsewhere):
             return msgspec.structs.replace(snapshot, errors=errors)
         if snapshot.pods:
             make_private(self._file.parent)

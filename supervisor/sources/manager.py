@@ -235,7 +235,7 @@ class SourceManager:
             return Reply(request_id=0, code=409, reason="Conflict", message=f"staticPodURL {name} states that set")
         async with self._posting:
             try:
-                snapshot = await asyncio.to_thread(self._http.post, body, self._config.stated_elsewhere(HTTP_SOURCE))
+                snapshot = await asyncio.to_thread(self._http.post, body, self._config.desired_elsewhere(HTTP_SOURCE))
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
             if snapshot.errors:
@@ -279,7 +279,7 @@ class SourceManager:
     async def apply(self, file: str, body: bytes, options: ApplyOptions = _AS_STATED, *, show: bool = False) -> Reply:
         """`rootlet apply`, `create` and `replace`: all objects of the body or none."""
         async with self._applying:
-            elsewhere = self._config.stated_elsewhere(APPLY_SOURCE)
+            elsewhere = self._config.desired_elsewhere(APPLY_SOURCE)
             try:
                 result = await asyncio.to_thread(self._applied.apply, file, body, elsewhere, options)
             except OSError as error:

@@ -88,7 +88,7 @@ class ClusterAgent:
             close_connections=client.close_connections,
             versions_fell=self._begin_anew,
         )
-        self._needs = PodNeeds(self._objects, node_name, lambda: self._stated.labels, self._node.refresh)
+        self._needs = PodNeeds(self._objects, node_name, lambda: self._desired.labels, self._node.refresh)
         self._pods = PodSource(
             self._statuses,
             self._mirrors,
@@ -109,7 +109,7 @@ class ClusterAgent:
         self._events = EventSender(self._clients.events, node_name, clock)
         self._started_at = 0.0
         self._is_synced = False
-        self._stated = NodeStated()
+        self._desired = NodeStated()
 
     async def run(self) -> None:
         """Speak to the server for ever. To be cancelled; nothing that the server does or does not ends it."""
@@ -154,8 +154,8 @@ class ClusterAgent:
             unschedulable=node.spec.unschedulable,
             pod_cidrs=node.spec.pod_cidrs,
         )
-        if stated != self._stated:
-            self._stated = stated
+        if stated != self._desired:
+            self._desired = stated
             self._up.put_nowait(stated)
 
     async def _report(self) -> NoReturn:

@@ -69,7 +69,7 @@ def _is_below(domain: str, domains: tuple[str, ...]) -> bool:
     return any(domain == each or domain.endswith(f".{each}") for each in domains)
 
 
-def stated_node_ips(settings: Settings) -> tuple[str, ...]:
+def configured_node_ips(settings: Settings) -> tuple[str, ...]:
     """Addresses that the node has in its cluster; none: the host's."""
     return parse_node_ips(settings.cluster.node_ip) if settings.cluster.is_configured else ()
 
@@ -94,7 +94,7 @@ def cluster_settings(settings: Settings) -> ClusterSettings | None:
         register_node=cluster.register_node,
         taints=tuple(Taint(key=it.key, value=it.value, effect=it.effect) for it in cluster.register_with_taints),
         node_labels=dict(settings.node_labels),
-        node_ips=stated_node_ips(settings),
+        node_ips=configured_node_ips(settings),
         provider_id=cluster.provider_id,
         status_update_s=float(settings.node_status_update_frequency_s),
         status_report_s=float(cluster.node_status_report_frequency_s),

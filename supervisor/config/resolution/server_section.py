@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.link.wire.server_settings import CIPHER_SUITES, Port, ServerSettings
-from supervisor.config.resolution.cluster_section import stated_node_ips
+from supervisor.config.resolution.cluster_section import configured_node_ips
 from supervisor.config.resolution.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import ServerSection, Settings, SettingsError
 
@@ -103,4 +103,6 @@ def _names(settings: Settings) -> tuple[str, ...]:
     says."""
     address = settings.server.address
     own = () if re.fullmatch(r"[0:.]*", address) else (address,)
-    return tuple(dict.fromkeys((settings.node_name, "localhost", "127.0.0.1", "::1", *own, *stated_node_ips(settings))))
+    return tuple(
+        dict.fromkeys((settings.node_name, "localhost", "127.0.0.1", "::1", *own, *configured_node_ips(settings)))
+    )

@@ -97,7 +97,7 @@ def _decode_document(
             except FieldErrors as found:
                 errors += [
                     _invalid(
-                        file, document.number, FieldError(_join(path, error.path), error.message), _stated_key(item)
+                        file, document.number, FieldError(_join(path, error.path), error.message), _desired_key(item)
                     )
                     for error in found.errors
                 ]
@@ -117,7 +117,7 @@ def _unexpected(file: str, document: int, error: Exception) -> ManifestError:
     return _invalid(file, document, FieldError("", f"internal error: {type(error).__name__}"))
 
 
-def _stated_key(value: object) -> PodKey:
+def _desired_key(value: object) -> PodKey:
     """Namespace and name that a bad object states, as far as they can be read."""
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(name := metadata.get("name"), str) or not name:

@@ -71,7 +71,7 @@ class PodConfig:
         self._accepted: dict[str, Accepted] = {source: {} for source in sources}
         self._objects: dict[str, AcceptedObjects] = {source: {} for source in self._accepted}
         self._expected: tuple[ExpectedObject, ...] = ()
-        self._stated: dict[str, SourceSnapshot] = {}
+        self._desired: dict[str, SourceSnapshot] = {}
         self._conflicts: dict[str, tuple[ManifestError, ...]] = {}
         self._seen: set[str] = set()
         self._incomplete: frozenset[str] = frozenset()
@@ -83,7 +83,7 @@ class PodConfig:
         not configured any more is left out. Raises ValueError once any source was merged: what a source states is newer
         than any checkpoint.
         """
-        if self._stated:
+        if self._desired:
             raise ValueError("RESTORE after a source was merged")
         for item in desired:
             if item.source in self._accepted:
@@ -110,9 +110,9 @@ class PodConfig:
         first_set = is_read and source not in self._seen
         if is_read:
             self._seen.add(source)
-        before, self._stated[source] = self._stated.get(source), snapshot
+        before, self._desired[source] = self._desired.get(source), snapshot
         objects_before, classes_before = self.objects(), self._classes()
-        others = [other for other in self._stated if other != source]
+        others = [other for other in self._desired if other != source]
         waiting = [other for other in others if self._conflicts.get(other)]
         updates = self._merge_source(source, now, before, first_set=first_set)
         changed = self._classes() != classes_before
@@ -170,7 +170,7 @@ class PodConfig:
         """Pod that holds the claim to a namespace and name."""
         return next((item for item in self.desired() if pod_key(item.pod) == key), None)
 
-    def stated_elsewhere(self, source: str) -> dict[PodKey | ObjectKey, str]:
+    def desired_elsewhere(self, source: str) -> dict[PodKey | ObjectKey, str]:
         """The names that other sources hold, and where, for people."""
         held: dict[PodKey | ObjectKey, str] = {
             item.key: place(item) for item in self.desired() if item.source != source
@@ -187,7 +187,7 @@ class PodConfig:
 
     def looked_at(self) -> frozenset[str]:
         """Sources that were merged once, completely or not."""
-        return frozenset(self._stated)
+        return frozenset(self._desired)
 
     def all_ready(self) -> bool:
         """Every configured source was read completely once."""
@@ -206,7 +206,7 @@ class PodConfig:
         source, old = snapshot.source, self._accepted[snapshot.source]
         if source != API_SOURCE or snapshot.objects != before.objects or any(self._conflicts.values()):
             return None
-        fresh, gone = _stated_anew(snapshot, before)
+        fresh, gone = _desired_anew(snapshot, before)
         mine = {uid: old[uid] for uid in (item.pod.metadata.uid for item in fresh) if uid in old}
         others = [item for item in self.desired() if item.pod.metadata.uid not in mine]
         held = {claim for item in others for claim in item.claims}
@@ -225,10 +225,10 @@ class PodConfig:
         self, source: str, now: Instant, before: SourceSnapshot | None = None, *, first_set: bool = False
     ) -> tuple[PodUpdate, ...]:
         """``before``: what the source has stated last, if it states something else now."""
-        if before is not None and (few := self._merge_few(self._stated[source], before, now)) is not None:
+        if before is not None and (few := self._merge_few(self._desired[source], before, now)) is not None:
             self._accepted[source], changes = few
             return _in_order(source, changes, first_set=first_set)
-        snapshot, old = self._stated[source], self._accepted[source]
+        snapshot, old = self._desired[source], self._accepted[source]
         held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
         ages = {item.key: item.created for item in self._expected if item.source == source}
         self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now, ages)
@@ -243,7 +243,7 @@ class PodConfig:
         return _in_order(source, changes, first_set=first_set)
 
 
-def _stated_anew(snapshot: SourceSnapshot, before: SourceSnapshot) -> tuple[list[ManifestPod], set[str]]:
+def _desired_anew(snapshot: SourceSnapshot, before: SourceSnapshot) -> tuple[list[ManifestPod], set[str]]:
     """Pods that are other values than before, and UIDs of those that are not there any more."""
     known = {item.pod.metadata.uid: item.pod for item in before.pods}
     fresh = [item for item in snapshot.pods if known.pop(item.pod.metadata.uid, None) is not item.pod]

@@ -21,7 +21,7 @@ from ipc.link.shm.metric_cells import METERS
 from supervisor.metering import LoopMeter, end_of, is_stateful, merged_s
 from supervisor.protocol.events import LoopEvent, Observations, PullRequest
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from tests.support.manifests import pod as stated_pod
+from tests.support.manifests import pod as desired_pod
 
 UID, WALL = "uid-web", 1_700_000_000.0
 SLOT = 4
@@ -163,8 +163,8 @@ def test_a_pull_that_is_given_up_counts_as_long_as_it_was_waited_for(loop: Loop)
 
 def test_a_pod_with_a_volume_of_others_is_no_part_of_the_indicator() -> None:
     own = [{"name": "own", "emptyDir": {}}, {"name": "objects", "projected": {"sources": []}}]
-    assert not is_stateful(stated_pod(volumes=own))
-    assert is_stateful(stated_pod(volumes=[*own, {"name": "of-the-host", "hostPath": {"path": "/srv"}}]))
+    assert not is_stateful(desired_pod(volumes=own))
+    assert is_stateful(desired_pod(volumes=[*own, {"name": "of-the-host", "hostPath": {"path": "/srv"}}]))
 
 
 def test_a_pod_that_ran_before_the_agent_has_not_started_now(loop: Loop) -> None:

@@ -19,8 +19,8 @@ from ipc.link.eventloop.tasks import BackgroundTasks
 from ipc.link.messages.base import EventReport
 from ipc.link.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
 from ipc.link.shm.trace import TRACER
+from workers.cluster.pods.desired_pod import Refusal, desired_pod
 from workers.cluster.pods.known_pod import KnownPod
-from workers.cluster.pods.stated_pod import Refusal, stated_pod
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.wanted_status import OWNED_CONDITIONS, SCHEDULED
 
@@ -90,7 +90,7 @@ class PodSource:
         self._wake = wake
         self._comes = comes
         self._known: dict[str, KnownPod] = {}
-        self._stated: dict[str, KnownPod] = {}
+        self._desired: dict[str, KnownPod] = {}
         """The newest version of each pod that the master has, or that was refused."""
         self._refused: set[str] = set()
         self._bringing: dict[str, asyncio.Task[None]] = {}
@@ -127,7 +127,7 @@ class PodSource:
             self._mirrors.known(item.uid, None)
         if (task := self._bringing.pop(item.uid, None)) is not None:
             task.cancel()
-        if self._stated.pop(item.uid, None) is not None and item.uid not in self._refused:
+        if self._desired.pop(item.uid, None) is not None and item.uid not in self._refused:
             self._tell(PodWithdrawn(uid=item.uid))
         self._refused.discard(item.uid)
         self._needs.forget(item.uid)
@@ -148,7 +148,7 @@ class PodSource:
 
     def _is_news(self, pod: KnownPod) -> bool:
         """Whether the master has to know of it: of a status only what others have put there, or that it is final."""
-        before = self._stated.get(pod.uid)
+        before = self._desired.get(pod.uid)
         return before is None or not before.means_the_same(pod) or _said_by_others(before) != _said_by_others(pod)
 
     def _is_over(self, pod: KnownPod) -> bool:
@@ -162,7 +162,7 @@ class PodSource:
         if (found := self._runnable(pod)) is None:
             return
         self._comes()
-        is_new = self._was_listed and pod.uid not in self._stated
+        is_new = self._was_listed and pod.uid not in self._desired
         fits = self._needs.fits(found)
         if fits and self._goes_up(pod, found, is_new=is_new):
             return
@@ -214,19 +214,19 @@ class PodSource:
 
     def _runnable(self, pod: KnownPod) -> Pod | None:
         """The pod as the master gets it. None for one that is refused, which is said."""
-        found = stated_pod(pod)
+        found = desired_pod(pod)
         if not isinstance(found, Refusal):
             return found
         if pod.status_value().get("phase") in TERMINAL_PHASES:
             self._refused.add(pod.uid)
-            self._stated[pod.uid] = pod
+            self._desired[pod.uid] = pod
             self._statuses.released(pod.uid)  # an agent before this one has said so
         else:
             self._refuse(pod, found)
         return None
 
     def _state(self, pod: KnownPod, found: Pod, *, awaits: bool = False) -> None:
-        self._stated[pod.uid] = pod
+        self._desired[pod.uid] = pod
         TRACER.instant("goes up", pod.uid)
         self._tell(PodStated(pod=found, awaits=awaits))
 
@@ -249,8 +249,8 @@ class PodSource:
                 kind="Pod",
             )
         )
-        is_running = pod.uid in self._stated and pod.uid not in self._refused
-        self._stated[pod.uid] = pod  # not told again, until it is another one
+        is_running = pod.uid in self._desired and pod.uid not in self._refused
+        self._desired[pod.uid] = pod  # not told again, until it is another one
         if is_running:
             return
         self._refused.add(pod.uid)

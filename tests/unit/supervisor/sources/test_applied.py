@@ -193,9 +193,9 @@ def test_applied_pods_and_files_share_one_set_of_names(pods: AppliedStore) -> No
     config = PodConfig([FILE_SOURCE, APPLY_SOURCE])
     apply(pods, manifest("a"))
     config.merge(pods.read(), NOW)
-    assert config.stated_elsewhere(FILE_SOURCE) == {("default", "a"): "apply: default.a.json"}
-    assert config.stated_elsewhere(APPLY_SOURCE) == {}
-    again = pods.apply("-", text(manifest("a", image="new")), config.stated_elsewhere(APPLY_SOURCE))
+    assert config.desired_elsewhere(FILE_SOURCE) == {("default", "a"): "apply: default.a.json"}
+    assert config.desired_elsewhere(APPLY_SOURCE) == {}
+    again = pods.apply("-", text(manifest("a", image="new")), config.desired_elsewhere(APPLY_SOURCE))
     assert (again.lines, again.errors) == (("pod/a configured",), ())
 
 

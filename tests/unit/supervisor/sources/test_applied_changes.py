@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ipc.k8s.api.decode import encode_pod
 from ipc.k8s.patching.strategic_diff import three_way_patch
 from ipc.k8s.patching.strategic_merge import strategic_merge
+from supervisor.patching.desired import as_desired
 from supervisor.patching.patches import JSON_MERGE, JSON_PATCH, STRATEGIC, schema_of_kind
-from supervisor.patching.stated import as_stated
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources.applied import AppliedStore
 from supervisor.sources.objects.identity import Origin
@@ -211,7 +211,7 @@ def test_a_process_sees_the_variables_that_are_stated(
         {"spec": {"containers": [{"name": "main", **({"env": env} if env else {})}]}} for env in (last, present, stated)
     )
     schema = schema_of_kind("Pod")
-    original, current = as_stated(original, modified, current, schema)
+    original, current = as_desired(original, modified, current, schema)
     found = strategic_merge(current, three_way_patch(original, modified, current, schema), schema)
     env = found["spec"]["containers"][0].get("env", [])
     values = {item["name"]: item["value"] for item in stated}

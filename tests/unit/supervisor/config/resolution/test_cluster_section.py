@@ -8,7 +8,7 @@ import pytest
 
 from ipc.k8s.api.v1.scheduling import Taint
 from ipc.link.wire.cluster_settings import ClusterSettings, NetworkScope
-from supervisor.config.resolution.cluster_section import cluster_settings, stated_node_ips
+from supervisor.config.resolution.cluster_section import cluster_settings, configured_node_ips
 from supervisor.config.resolution.config_file import parse_settings
 from supervisor.config.resolution.resolved_settings import Host, resolve_settings
 from supervisor.config.settings import Settings, SettingsError
@@ -26,7 +26,7 @@ def test_without_a_kubeconfig_there_is_no_cluster() -> None:
     assert cluster_settings(resolve()) is None
     alone = resolve("cluster: {nodeIP: 192.0.2.1, registerNode: false, registerWithTaints: []}")
     assert cluster_settings(alone) is None
-    assert stated_node_ips(alone) == ()
+    assert configured_node_ips(alone) == ()
 
 
 def test_the_clusters_part_of_the_settings() -> None:

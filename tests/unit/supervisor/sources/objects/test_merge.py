@@ -243,7 +243,7 @@ def test_of_two_sources_the_first_keeps_the_name_and_the_other_takes_over_in_the
     applied = stated("a", "x", file="default.a.json", origin=APPLY_ORIGIN)
     assert merge(config, applied, source=APPLY) == [("ADD", ["x"])]
     assert len(config.conflicts()) == 1
-    assert config.stated_elsewhere(APPLY) == {("default", "a"): "file: a.yaml"}
+    assert config.desired_elsewhere(APPLY) == {("default", "a"): "file: a.yaml"}
     updates = pod_updates(config.merge(snapshot(stated("b")), NOW))
     assert [(update.source, update.op.value) for update in updates] == [
         (FILE, "REMOVE"),

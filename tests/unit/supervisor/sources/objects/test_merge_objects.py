@@ -175,7 +175,7 @@ def test_a_name_is_held_by_who_came_first_and_falls_to_who_waits(config: PodConf
         "x.json: document 1: metadata.name: ConfigMap default/a already comes from file: a.yaml, which keeps it"
     ]
     key = ObjectKey(ObjectKind.CONFIG_MAP, "default", "a")
-    assert config.stated_elsewhere(APPLY_SOURCE) == {key: "file: a.yaml"}
+    assert config.desired_elsewhere(APPLY_SOURCE) == {key: "file: a.yaml"}
     # One step: nobody sees it missing.
     assert merge(config) == ["+a"]
     found = config.objects()[key].object

@@ -10,9 +10,9 @@ import pytest
 
 from ipc.k8s.api.v1.pod import Pod
 from tests.unit.workers.cluster.pods.pods import known
+from workers.cluster.pods.desired_pod import MAX_AT_ONCE_BYTES, Refusal, decoded, decoded_at_once, desired_pod
 from workers.cluster.pods.known_pod import KnownPod, answered_pod, decode_known_pod
 from workers.cluster.pods.mirror_pod import is_of_earlier_life, mirror_name, mirror_pod, mirrors
-from workers.cluster.pods.stated_pod import MAX_AT_ONCE_BYTES, Refusal, decoded, decoded_at_once, stated_pod
 
 
 def with_spec(**spec: Any) -> KnownPod:
@@ -22,7 +22,7 @@ def with_spec(**spec: Any) -> KnownPod:
 
 
 def test_a_pod_keeps_what_the_server_gave_it() -> None:
-    pod = stated_pod(known(generation=4, ownerReferences=[{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "y"}]))
+    pod = desired_pod(known(generation=4, ownerReferences=[{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "y"}]))
     assert isinstance(pod, Pod)
     assert (pod.metadata.uid, pod.metadata.generation) == ("u1", 4)
     assert pod.metadata.owner_references[0].name == "x"
@@ -31,7 +31,7 @@ def test_a_pod_keeps_what_the_server_gave_it() -> None:
 
 
 def test_a_field_of_a_newer_server_is_dropped() -> None:
-    pod = stated_pod(with_spec(fromTheFuture={"a": 1}))
+    pod = desired_pod(with_spec(fromTheFuture={"a": 1}))
     assert isinstance(pod, Pod)
 
 
@@ -97,7 +97,7 @@ def test_what_is_no_pod_cannot_be_read(rest: bytes) -> None:
 def test_a_status_of_other_types_counts_as_none(status: bytes) -> None:
     pod = msgspec.structs.replace(known(), status=msgspec.Raw(status))
     assert pod.status_value() == {}
-    assert isinstance(stated_pod(pod), Pod)
+    assert isinstance(desired_pod(pod), Pod)
 
 
 def test_nulls_of_a_status_are_what_is_not_set() -> None:
@@ -107,7 +107,7 @@ def test_nulls_of_a_status_are_what_is_not_set() -> None:
 
 def test_a_spec_that_is_nested_too_deeply_is_refused() -> None:
     deep = b'{"containers":[],"volumes":' + b"[" * 5000 + b"]" * 5000 + b"}"
-    assert isinstance(stated_pod(msgspec.structs.replace(known(), spec=msgspec.Raw(deep))), Refusal)
+    assert isinstance(desired_pod(msgspec.structs.replace(known(), spec=msgspec.Raw(deep))), Refusal)
 
 
 def test_text_that_is_none_is_refused_either_way() -> None:
@@ -117,16 +117,16 @@ def test_text_that_is_none_is_refused_either_way() -> None:
 
 
 def test_what_is_known_and_not_done_is_refused_in_words() -> None:
-    refusal = stated_pod(with_spec(volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "x"}}]))
+    refusal = desired_pod(with_spec(volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "x"}}]))
     assert isinstance(refusal, Refusal)
     assert refusal.message.startswith("spec.volumes[0].awsElasticBlockStore: not supported: ")
-    broken = stated_pod(with_spec(containers="none"))
+    broken = desired_pod(with_spec(containers="none"))
     assert isinstance(broken, Refusal)
     assert broken.message == "spec.containers: expected array, got string"
 
 
 def test_a_pod_for_another_system_is_left_to_admission() -> None:
-    pod = stated_pod(with_spec(os={"name": "windows"}))
+    pod = desired_pod(with_spec(os={"name": "windows"}))
     assert isinstance(pod, Pod)
     assert pod.spec.os is not None
 
@@ -134,7 +134,7 @@ def test_a_pod_for_another_system_is_left_to_admission() -> None:
 def test_what_is_for_windows_alone_means_nothing() -> None:
     context = {"windowsOptions": {"runAsUserName": "ContainerUser"}}
     container = {"name": "main", "image": "busybox", "securityContext": context}
-    assert isinstance(stated_pod(with_spec(securityContext=context, containers=[container])), Pod)
+    assert isinstance(desired_pod(with_spec(securityContext=context, containers=[container])), Pod)
 
 
 def test_a_version_differs_by_what_is_meant() -> None:
@@ -151,7 +151,7 @@ def test_versions_compare_as_numbers() -> None:
 
 
 def test_a_mirror_is_its_pod_owned_by_the_node() -> None:
-    pod = stated_pod(known(annotations={"kubernetes.io/config.hash": "h"}))
+    pod = desired_pod(known(annotations={"kubernetes.io/config.hash": "h"}))
     assert isinstance(pod, Pod)
     value = json.loads(mirror_pod(pod, "N1", "node-uid"))
     assert value["metadata"]["name"] == "web-n1" == mirror_name("web", "N1")

@@ -17,7 +17,7 @@ from ipc.k8s.patching.strategic_schema import FieldPatch, Schema
 from ipc.k8s.patching.values import identity
 
 
-def as_stated(
+def as_desired(
     original: JsonObject, modified: JsonObject, current: JsonObject, schema: Schema
 ) -> tuple[JsonObject, JsonObject]:
     """The original and the current object as a three-way merge may have them: what the modified one states as a whole
@@ -67,7 +67,7 @@ def _of_one(
     if not modified.keys().isdisjoint(field.together):
         unsaid = field.together - modified.keys()
         current = {key: value for key, value in current.items() if key not in unsaid}
-    return as_stated(original, modified, current, field.below)
+    return as_desired(original, modified, current, field.below)
 
 
 def _identifies(merge_key: str, items: list[JsonValue]) -> bool:

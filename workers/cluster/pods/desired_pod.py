@@ -42,7 +42,7 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
 
 
-def stated_pod(known: KnownPod) -> Pod | Refusal:
+def desired_pod(known: KnownPod) -> Pod | Refusal:
     """The pod as the master gets it."""
     try:
         pod = default_pod(decoded_at_once(known) or decoded(known))
