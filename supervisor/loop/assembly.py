@@ -99,7 +99,7 @@ class DesiredHandlers:
 
     def __init__(self, o: Owners, r: Reports, node: ThisNode, out: CommandBuffer) -> None:
         table, cache, statuses, kills, reporter = o.pod_table, o.cache, r.statuses, r.kills, r.reporter
-        active_pods = ActivePods(table, statuses, o.usage)
+        active_pods = ActivePods(table, o.usage)
         self.removals = PodRemovals(table, cache, o.crashes, reporter, out)
         self.stop = PodStop(node, table, cache, self.removals, out)
         self.orphans = Orphans(table, cache, r.tracking, self.removals, self.stop, reporter)

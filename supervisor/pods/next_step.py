@@ -13,7 +13,7 @@ import msgspec
 
 from ipc.host.clock import Instant, rfc3339
 from ipc.link.messages.pod_worker import WorkType
-from ipc.link.messages.wait_reasons import IDLE, WORDS, NextStep, WaitReason
+from ipc.link.messages.wait_reasons import WORDS, NextStep, WaitReason
 
 OF_OBJECTS: Final = frozenset({WaitReason.ROOM, WaitReason.SOURCES, WaitReason.FAULT})
 """Reasons that are known once a sync is put together."""
@@ -54,7 +54,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 def next_step(pod: Standing) -> Dispatch | Wait:
     """The first reason that holds, else a sync. A pod that goes down waits for nothing that a start would need."""
-    held_up = next((reason for reason, holds in _REASONS if holds(pod)), None)
+    held_up = pod.idle or next((reason for reason, holds in _REASONS if holds(pod)), None)
     if held_up is None:
         return Dispatch()
     return Wait(held_up, _UNTIL.get(held_up, _by_event)(pod))
@@ -73,7 +73,6 @@ def _starts(pod: Standing) -> bool:
 
 
 _REASONS: Final[tuple[tuple[WaitReason, Callable[[Standing], bool]], ...]] = (
-    *((reason, lambda pod, reason=reason: pod.idle is reason) for reason in IDLE),
     (WaitReason.OBSERVATION, lambda pod: not pod.has_fresh_view),
     (WaitReason.ADMISSION, lambda pod: _starts(pod) and pod.lacks_admission),
     (WaitReason.DEVICES, lambda pod: _starts(pod) and pod.lacks_devices),
@@ -83,7 +82,7 @@ _REASONS: Final[tuple[tuple[WaitReason, Callable[[Standing], bool]], ...]] = (
     (WaitReason.SOLO_SYNC, lambda pod: pod.awaits_solo_sync),
     *((reason, lambda pod, reason=reason: pod.objects is reason) for reason in sorted(OF_OBJECTS)),
 )
-"""In the order in which they are looked at."""
+"""Reasons for which something that is due is not done, in the order in which they are looked at."""
 
 
 def _by_event(_: Standing) -> float | None:

@@ -138,7 +138,7 @@ class StatusManager:
 
     def phase(self, uid: str) -> str:
         """Phase of that status; empty before the first."""
-        status = self.status(uid)
+        status = self._known.find(uid).status.status
         return status.phase if status is not None else ""
 
     def has_ended(self, uid: str) -> bool:
