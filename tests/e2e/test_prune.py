@@ -118,14 +118,12 @@ def test_a_pod_that_restarts_nothing_goes_on_where_it_was(host: BootedHost, new_
     agent.write(pod("job", job, initContainers=[container("main", ONCE), sidecar], restartPolicy="Never"))
     no_image = "ErrImageNeverPull"
     agent.until(lambda: agent.waiting("job", "later").get("reason") == no_image, "its init containers are behind it")
+    agent.until(lambda: agent.output("job", "beside").split() == ["said"], "its sidecar runs")
     podman("pod", "rm", "--force", "--time", "0", agent.eye.container("job", "beside").podman_pod)
     podman("tag", IMAGE, late)
+    expected = {"main": ["said"], "beside": ["said", "said"], "later": ["said"]}
+    agent.until(lambda: {n: agent.output("job", n).split() for n in expected} == expected, "it goes on where it was")
     agent.until_ready(["job"])
-    assert {name: agent.output("job", name).split() for name in ("main", "beside", "later")} == {
-        "main": ["said"],
-        "beside": ["said", "said"],
-        "later": ["said"],
-    }
 
 
 def test_whose_manifest_is_edited_or_written_anew_runs_again(host: BootedHost, new_agent: NewAgent) -> None:
