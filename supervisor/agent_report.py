@@ -53,17 +53,17 @@ class AgentReport:
         self._shutdown = shutdown
         self._host = host
         self._started_at = started_at
-        self._told_conditions: Mapping[str, str] = {}
+        self._reported_conditions: Mapping[str, str] = {}
 
     def send_if_stale(self) -> None:
         """Send when a condition of the node has changed since, of which the sync loop tells nobody."""
-        if self._told_conditions != statuses_of(self._loop.node_conditions):
+        if self._reported_conditions != statuses_of(self._loop.node_conditions):
             self.send()
 
     def send(self) -> None:
         """Send the agent's state to the children that tell others of it."""
         settings, podman, conditions = self._configuration.settings, self._podman.newest, self._loop.node_conditions
-        self._told_conditions = statuses_of(conditions)
+        self._reported_conditions = statuses_of(conditions)
         state = AgentChanged(
             version=VERSION,
             instance=settings.instance_name,

@@ -146,7 +146,7 @@ class Master:
             ),
         )
         self._spare_memory = SpareMemory(process_cpu)
-        self._adopted_told = False
+        self._are_adopted_reported = False
         self._ending = asyncio.Event()
         self._exit_code = 0
         self._shutdown = ShutdownControl(settings, self._feed, self._end)
@@ -417,8 +417,8 @@ class Master:
 
     def _tell_adopted(self, pods: int) -> None:
         """A line about the first list of Podman's pods."""
-        if not self._adopted_told:
-            self._adopted_told = True
+        if not self._are_adopted_reported:
+            self._are_adopted_reported = True
             version = self._podman.newest.version or "of unknown version"
             words = "Podman %s runs %d pods of this agent from before: they go on"
             log.info(words, version, pods, extra=line_of_kind(message_ids.ADOPTED))

@@ -94,14 +94,14 @@ class StateWatch:
         self._directories = RememberedDirectories({settings.state_dir: KUBECONFIGS, **directories})
         self._seen: dict[Path, int] = {}
         """Inodes, as they were last."""
-        self._told: frozenset[Path] = frozenset()
+        self._reported: frozenset[Path] = frozenset()
         self._is_failing = False
 
     async def look(self) -> str:
         """Write again what has gone away; words about what nobody was told of yet, empty if there is nothing."""
         gone = await asyncio.to_thread(self._look)
-        news, lost = gone.again - self._told, gone.lost - self._told
-        self._told = gone.again | gone.lost
+        news, lost = gone.again - self._reported, gone.lost - self._reported
+        self._reported = gone.again | gone.lost
         if any(path.name in WRITTEN_ANEW for path in news):
             self._checkpoints.write_again()
         try:

@@ -62,8 +62,8 @@ class Reflector:
                     yield from self.list()
                     expired = False
                 query = {**self._query, "resourceVersion": self._position}
-                for told in self._client.watch(self._path, query, self._accept):
-                    event = _unwrapped(told)
+                for reported in self._client.watch(self._path, query, self._accept):
+                    event = _unwrapped(reported)
                     self._note(event)
                     yield event
             except ConnectionLost:

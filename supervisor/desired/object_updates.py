@@ -89,10 +89,10 @@ class ObjectUpdates(msgspec.Struct, frozen=True, eq=False):
         self._take(self._volumes.expect(expected.keys, now), now)
         self._sync(self._pod_table.referring_to([key for key in answered if key not in self._objects]), now)
 
-    def on_pods_incomplete(self, told: PodsIncomplete, now: Instant) -> None:
+    def on_pods_incomplete(self, reported: PodsIncomplete, now: Instant) -> None:
         """A sync that waits for what its pod refers to gets it when it was read; a pod whose sync has not waited so
         long is synced again."""
-        for uid in self._completed(told.uids):
+        for uid in self._completed(reported.uids):
             state = self._pod_table.get(uid)
             if state is None or state.lifecycle.phase is not WorkType.SYNC:
                 continue

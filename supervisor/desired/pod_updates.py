@@ -128,8 +128,8 @@ class PodUpdates(msgspec.Struct, eq=False):
     def _is_nothing_there(self, pod: Pod) -> bool:
         """Whether nothing of the pod was ever told or seen, so that it can be nothing but Pending."""
         uid = pod.metadata.uid
-        is_told = pod.status.start_time is not None or self._statuses.status(uid) is not None
-        return not is_told and self._cache.get(uid).is_empty()
+        is_reported = pod.status.start_time is not None or self._statuses.status(uid) is not None
+        return not is_reported and self._cache.get(uid).is_empty()
 
     def _restore(self, stated: Pod, update: PodUpdate, now: Instant) -> None:
         self._statuses.restored(stated.metadata.uid)

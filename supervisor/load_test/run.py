@@ -224,14 +224,14 @@ def causes(not_ready: Mapping[str, str], events: Iterable[Json]) -> list[str]:
         name = event.get("involvedObject", {}).get("name", "")
         if event.get("type") == "Warning" and name in not_ready and _seen(event) >= _seen(newest.get(name, {})):
             newest[name] = event
-    return [f"{name}: {why}{_told(newest.get(name))}" for name, why in sorted(not_ready.items())]
+    return [f"{name}: {why}{_reported(newest.get(name))}" for name, why in sorted(not_ready.items())]
 
 
 def _seen(event: Json) -> str:
     return str(event.get("lastTimestamp") or "")
 
 
-def _told(event: Json | None) -> str:
+def _reported(event: Json | None) -> str:
     return "" if event is None else f"; {event.get('reason')}: {event.get('message')}"
 
 

@@ -126,7 +126,7 @@ class EndedContainers:
         if (record := self._known.find(status.uid).runs) is NO_RECORD:
             return
         ends = {c.id: c for c in status.containers if c.state is ContainerState.EXITED and not is_lost(c)}
-        runs = (_with_told(_trimmed(ends[run.id]), run) if run.id in ends else run for run in record.runs)
+        runs = (_with_reported(_trimmed(ends[run.id]), run) if run.id in ends else run for run in record.runs)
         self._set(status.uid, RememberedPod(tuple(runs), record.began_at))
 
     def _gone(self, run: RuntimeContainerStatus, now_wall: float) -> RuntimeContainerStatus:
@@ -148,7 +148,7 @@ class EndedContainers:
         if container.state is not ContainerState.EXITED:
             return known
         if not is_lost(container):
-            return _with_told(_trimmed(container), known)
+            return _with_reported(_trimmed(container), known)
         if known is not None and not is_open(known):
             return known
         finished_at = max(container.finished_at, min(self._alive_at, now_wall))
@@ -232,15 +232,15 @@ def _ended_by(run: RuntimeContainerStatus, at: float) -> RuntimeContainerStatus:
 
 def _earliest(began_at: float, sandboxes: Iterable[SandboxStatus]) -> float:
     """When the first sandbox was made, as far as anything tells; 0.0 without any."""
-    told = [date for sandbox in sandboxes for date in (sandbox.created_at, _date(sandbox.active_since)) if date]
-    return min(filter(None, (began_at, *told)), default=0.0)
+    reported = [date for sandbox in sandboxes for date in (sandbox.created_at, _date(sandbox.active_since)) if date]
+    return min(filter(None, (began_at, *reported)), default=0.0)
 
 
 def _date(text: str) -> float:
     return parse_rfc3339(text) if text else 0.0
 
 
-def _with_told(end: RuntimeContainerStatus, known: RuntimeContainerStatus | None) -> RuntimeContainerStatus:
+def _with_reported(end: RuntimeContainerStatus, known: RuntimeContainerStatus | None) -> RuntimeContainerStatus:
     """The end with the texts that were told of it while the pod's Secrets were known, where they are withheld now."""
     if known is None or WITHHELD not in (end.message, end.error):
         return end

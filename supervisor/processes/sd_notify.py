@@ -47,10 +47,10 @@ class Watchdog:
         self._pause_s = max(0.0, timeout_s / 2 - longest_pause_s)
         self._is_on = timeout_s > 0
         self._send = send
-        self._told_at = float("-inf")
+        self._reported_at = float("-inf")
 
     def iterated(self, mono: float) -> None:
         """The loop has come to the end of an iteration."""
-        if self._is_on and mono - self._told_at >= self._pause_s:
-            self._told_at = mono
+        if self._is_on and mono - self._reported_at >= self._pause_s:
+            self._reported_at = mono
             self._send("WATCHDOG=1")

@@ -84,8 +84,8 @@ def _with_message(report: EventReport | ObservationFailed, known: Known) -> Even
 
 def _has_texts(done: SyncDone) -> bool:
     """Whether a sync has more to say than that it found nothing to do."""
-    is_told = any(result.message for result in done.results)
-    return bool(done.message or is_told or any(failure.message for failure in done.pull_failures))
+    is_reported = any(result.message for result in done.results)
+    return bool(done.message or is_reported or any(failure.message for failure in done.pull_failures))
 
 
 def _answer(done: SyncDone, known: Known) -> SyncDone:

@@ -155,8 +155,8 @@ class SourceManager:
         self._is_undone = False
         """The checkpoint has what was replaced or ended since: the next one has to outlive a power cut. One with more
         pods need not, whose manifests are where they were read."""
-        self._told: dict[str, frozenset[ManifestError]] = {}
-        self._told_skipped: set[str] = set()
+        self._reported: dict[str, frozenset[ManifestError]] = {}
+        self._reported_skipped: set[str] = set()
         self._tasks = BackgroundTasks()
 
     @property
@@ -468,16 +468,18 @@ class SourceManager:
         for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
             self._held_back.pop(pod.metadata.uid, None)
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
-        skipped = tuple(sorted(snapshot.skipped - self._told_skipped))[: MAX_TOLD_SKIPPED - len(self._told_skipped)]
-        self._told_skipped.update(skipped)
+        skipped = tuple(sorted(snapshot.skipped - self._reported_skipped))[
+            : MAX_TOLD_SKIPPED - len(self._reported_skipped)
+        ]
+        self._reported_skipped.update(skipped)
         undone = any(map(_undoes_checkpoint, updates))
         self._is_undone |= undone
         save = self._ask_for_save() if undone else 0
         self._changes.put_nowait(Change(updates, errors, kill, skipped, lists_cluster, save=save))
 
     def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
-        before = self._told.get(source, frozenset())
-        self._told[source] = frozenset(errors)
+        before = self._reported.get(source, frozenset())
+        self._reported[source] = frozenset(errors)
         return tuple(error for error in errors if error not in before)
 
     def _effective(self) -> tuple[DesiredPod, ...]:
@@ -560,8 +562,8 @@ def _not_applied(file: str, errors: Sequence[ManifestError]) -> Reply:
 
 def _invalid(kind: str, named: str, errors: Iterable[str]) -> Reply:
     """As an API server says it (apimachinery pkg/api/errors, NewInvalid)."""
-    told = tuple(errors)
-    words = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    reported = tuple(errors)
+    words = reported[0] if len(reported) == 1 else f"[{', '.join(reported)}]"
     quoted = named.partition(" ")[2]
     message = safe_text(f"{kind} {quoted} is invalid: {words}")
     return Reply(request_id=0, code=422, reason="Invalid", message=message)

@@ -115,19 +115,19 @@ async def _settled(
 
 async def _notify(path: Path, stirred: asyncio.Event) -> None:
     """Set ``stirred`` whenever something happens near ``path``, for ever."""
-    failures, told = 0, ""
+    failures, reported = 0, ""
     while True:
         targets = await asyncio.to_thread(watch_targets, path)
         try:
             if targets:
                 await _notify_while_same(path, targets, stirred)
-                failures, told = 0, ""
+                failures, reported = 0, ""
                 continue
         except OSError as error:
             stirred.set()
-            if (why := safe_line(str(error.strerror))) != told:
-                told = why
-                log.warning("cannot watch %s, reading it periodically instead: %s", safe_line(str(path)), told)
+            if (why := safe_line(str(error.strerror))) != reported:
+                reported = why
+                log.warning("cannot watch %s, reading it periodically instead: %s", safe_line(str(path)), reported)
         failures += 1
         await asyncio.sleep(RETRIES.pause_s(failures))
 

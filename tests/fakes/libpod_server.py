@@ -454,8 +454,8 @@ def _image(image: ImageInfo) -> Json:
 
 def _event(event: RuntimeEvent) -> bytes:
     actor = {"ID": event.container_id, "Attributes": {"image": IMAGE, "name": "", **event.labels}}
-    told = {"Type": "container", "Action": event.action, "Actor": actor, "timeNano": int(event.time * 1e9)}
-    return orjson.dumps({"status": event.action, "id": event.container_id, "from": IMAGE, **told}) + b"\n"
+    reported = {"Type": "container", "Action": event.action, "Actor": actor, "timeNano": int(event.time * 1e9)}
+    return orjson.dumps({"status": event.action, "id": event.container_id, "from": IMAGE, **reported}) + b"\n"
 
 
 def _framed(output: bytes) -> bytes:

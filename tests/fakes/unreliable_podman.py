@@ -171,7 +171,7 @@ class LyingPodman:
             case Lie.HALF_BODY:
                 await _write(writer, status, body[: len(body) // 2], length=len(body))
                 return False
-        told = {
+        reported = {
             Lie.NONE: (status, body),
             Lie.EMPTY_LIST: (status, b"[]" if isinstance(found, list) else body),
             Lie.HALF_LIST: (status, json.dumps(half).encode()),
@@ -183,7 +183,7 @@ class LyingPodman:
             Lie.TWO_ERRORS: (500, error + b"\n" + error + b"\n"),
             Lie.EMPTY_ERROR: (500, b""),
         }
-        return await _write(writer, *told[self.lie])
+        return await _write(writer, *reported[self.lie])
 
     async def _never(self) -> None:
         """Until the server is closed."""

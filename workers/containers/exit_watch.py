@@ -165,7 +165,7 @@ class ExitWatch:
         end = self._ends.get(container_id)
         return end.record if end is not None and end.container.pid == pid else None
 
-    def is_told(self, container_id: str) -> bool:
+    def is_reported(self, container_id: str) -> bool:
         """Whether the monitor has recorded that end so lately that nobody has to ask Podman. Reads the record if nobody
         has yet."""
         end = self._ends.get(container_id)

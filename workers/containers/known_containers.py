@@ -139,17 +139,17 @@ class KnownContainers:
 
     def relies_on_records(self, uid: str) -> bool:
         """Whether the end of a container of that pod is known from its monitor's record alone."""
-        return bool(self.told(uid))
+        return bool(self.reported(uid))
 
     def relying_on_records(self) -> list[str]:
         """Uids of all pods of which that is so, in their order."""
         ended = self._exits.unconfirmed & self._inspected.keys()
-        return sorted({read_uid(self._inspected[id].labels) for id in ended if self._exits.is_told(id)})
+        return sorted({read_uid(self._inspected[id].labels) for id in ended if self._exits.is_reported(id)})
 
-    def is_told_run(self, listed: ListedContainer) -> bool:
+    def is_reported_run(self, listed: ListedContainer) -> bool:
         """Whether the monitor has recorded the end of the run that a list shows, whether it knows of it or not."""
         known = self._inspected.get(listed.id)
-        return known is not None and self._exits.is_told(listed.id) and is_run_of(known, listed)
+        return known is not None and self._exits.is_reported(listed.id) and is_run_of(known, listed)
 
     def is_settled(self, id: str, state: str) -> bool:
         """Whether the last inspect of a container still holds in that state."""
@@ -164,7 +164,7 @@ class KnownContainers:
         """Whether a container is as it was inspected, unless it was touched. A process that has ended by now counts as
         ended, also when nobody was told yet: the status is of this moment."""
         if known.id in self._exits.unconfirmed:
-            return self._exits.is_told(known.id)
+            return self._exits.is_reported(known.id)
         if not self.is_settled(known.id, known.state):
             return False
         return not self._exits.is_running(known.id, known.pid) or self._exits.is_alive(known.id)
@@ -218,9 +218,9 @@ class KnownContainers:
         """Update everything that depends on an inspect: owner, pidfd, termination message."""
         self._on_change()
         uid, state = read_uid(found.labels), container_state(found.state)
-        told = found
+        reported = found
         if has_lost_end(self._shown(found)):
-            state, told = ContainerState.EXITED, msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
+            state, reported = ContainerState.EXITED, msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
         else:
@@ -237,10 +237,10 @@ class KnownContainers:
         else:
             self._stopping.pop(id, None)
         if self._exits.end_of(id, found.pid) is not None:
-            found = told = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
+            found = reported = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
             state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
-            self._unread[id] = told
+            self._unread[id] = reported
             self._inspected[id] = self._with_oom_kill(uid, id, found)
         else:
             self._forget_message(id)
@@ -320,7 +320,7 @@ class KnownContainers:
         inspect would say the same, and a list that shows another run has it inspected."""
         for id in self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys():
             end = self._exits.record_of(id, self._inspected[id].pid)
-            if end is not None and not self._exits.is_told(id):
+            if end is not None and not self._exits.is_reported(id):
                 self._inspected[id] = with_end(self._inspected[id], end)
                 self._inspect_ended(id, self._inspected[id], ours=True)
 
@@ -346,10 +346,10 @@ class KnownContainers:
         self._messages.pop(id, None)
         self._unread.pop(id, None)
 
-    def told(self, uid: str) -> Set[str]:
+    def reported(self, uid: str) -> Set[str]:
         """Containers of that pod whose ends are known from records alone. Reads records that nobody has read yet."""
         ended = self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys()
-        return {id for id in ended if self._exits.is_told(id)}
+        return {id for id in ended if self._exits.is_reported(id)}
 
     def with_records(self, status: RuntimePodStatus) -> RuntimePodStatus:
         """A pod's newest status with the ends that monitors have recorded since. Its time is not renewed: the rest of

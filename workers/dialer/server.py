@@ -209,7 +209,7 @@ class DialerServer:
         self._gathered = False
         self._accepts = True
         """New connections; for a moment not when there is no file descriptor for one."""
-        self._told = ""
+        self._reported = ""
         """The error that was logged last."""
         self._poll = select.poll()
         self.watch(listen.fileno())
@@ -319,13 +319,13 @@ class DialerServer:
             return
         with made:
             client.send(SocketMade(number=request.number), [made.fileno()])
-        self._told = ""
+        self._reported = ""
 
     def _tell(self, trouble: str) -> None:
         """Once, until a socket could be made again: clients try again fifty times a second."""
-        if trouble != self._told:
+        if trouble != self._reported:
             log.warning("%s", trouble)
-        self._told = trouble
+        self._reported = trouble
 
     def _let_go(self, fd: int) -> None:
         self._poll.unregister(fd)

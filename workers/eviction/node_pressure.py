@@ -69,7 +69,7 @@ class NodePressure:
         self._report = report
         self._request: ObserveNode | None = None
         self._wake = asyncio.Event()
-        self._is_told_of_none = False
+        self._is_none_reported = False
         """The master knows that no threshold is met."""
 
     def ask(self, request: ObserveNode) -> None:
@@ -100,9 +100,9 @@ class NodePressure:
         if self._settings.pods_memory:
             found.signals.update(await self._memory_of_pods())
         is_met = self._is_met(found)
-        if request is None and not is_met and self._is_told_of_none:
+        if request is None and not is_met and self._is_none_reported:
             return
-        self._is_told_of_none = not is_met
+        self._is_none_reported = not is_met
         await self._report(
             NodeObserved(
                 signals=found.signals,

@@ -46,7 +46,7 @@ MAX_WAITING: Final = 16
 """Most requests that wait for the one under way."""
 MAX_NAMES: Final = 5
 """Names and users of one image that are reported."""
-MAX_TOLD_FAILURES: Final = 5
+MAX_REPORTED_FAILURES: Final = 5
 """Most removals that have failed of which an error tells."""
 ID_CHARS: Final = 64
 MIN_ID_CHARS: Final = 3
@@ -307,8 +307,8 @@ class _Collection:
     def _raise_failures(self, why: str) -> None:
         """Raises _GcError when an image could not be removed."""
         if self._failures:
-            told = "; ".join(self._failures[:MAX_TOLD_FAILURES])
-            raise _GcError(f"{why}: [{told}]")
+            reported = "; ".join(self._failures[:MAX_REPORTED_FAILURES])
+            raise _GcError(f"{why}: [{reported}]")
 
     async def _carry_out(self, images: Iterable[_Found], work: Removal, reason: str) -> int:
         """Remove what is decided: the bytes freed."""

@@ -154,10 +154,10 @@ class ApiError(ClusterError):
         return any(cause.reason == reason for cause in self.causes)
 
 
-def check_name(told: str, asked: str) -> None:
+def check_name(reported: str, asked: str) -> None:
     """Raises ValueError where the server has told of another object than it was asked about."""
-    if told != asked:
-        raise ValueError(f"the server has told of another object, {told[:MAX_TOLD_CHARS]!r}")
+    if reported != asked:
+        raise ValueError(f"the server has told of another object, {reported[:MAX_TOLD_CHARS]!r}")
 
 
 def api_error(code: int, body: bytes, retry_after_s: float | None = None) -> ApiError:

@@ -45,7 +45,7 @@ def has_lost_end(found: InspectedContainer) -> bool:
 
     After that Podman resets what ran and keeps its dates (libpod, resetContainerState): before version 5 to created,
     since then to exited. The exit code is 0 or that of an earlier run, and the date of the end is missing or earlier
-    than the start. A date that is a little earlier is true of an exited container, see `_as_told`.
+    than the start. A date that is a little earlier is true of an exited container, see `_as_reported`.
     """
     if not found.started_at:
         return False
@@ -152,7 +152,7 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
 
 
 def _container(found: InspectedContainer) -> RuntimeContainerStatus:
-    container = _as_told(found)
+    container = _as_reported(found)
     if has_lost_end(found):
         return lost_end(container, found.finished_at)
     # One that was started and counts as created again had ended when the host went down, and keeps its end.
@@ -160,7 +160,7 @@ def _container(found: InspectedContainer) -> RuntimeContainerStatus:
     return msgspec.structs.replace(container, state=ContainerState.EXITED) if is_reset else container
 
 
-def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
+def _as_reported(found: InspectedContainer) -> RuntimeContainerStatus:
     own, state = read_container(found.labels), container_state(found.state)
     # Podman notes a start after the OCI runtime has come back: a process that ended at once did so "before" it.
     finished_at = max(found.finished_at, found.started_at) if state is ContainerState.EXITED else found.finished_at

@@ -55,7 +55,7 @@ class _Log(msgspec.Struct):
     """Monotonic seconds, as the next one."""
     next_look: float = -math.inf
     unconfirmed: Unconfirmed | None = None
-    was_told: bool = False
+    was_signalled: bool = False
     """The monitor was told to go over to another file."""
     is_rotating: bool = False
     to_compress: bool = False
@@ -242,7 +242,7 @@ class ContainerLogManager:
                 return
             self._look_at(known.container_id, next_look)
             if not isinstance(error, FileNotFoundError):
-                self._told(known, error)
+                self._reported(known, error)
             if isinstance(error, TimeoutError):
                 return  # a rotation would hang, too
             known.inode, known.size = 0, 0
@@ -264,16 +264,16 @@ class ContainerLogManager:
                 self._watch.arm(known.container_id, fd)
                 return
         except OSError as error:
-            self._told(known, error)
+            self._reported(known, error)
         self._look_at(known.container_id, self._now() + self._policy.monitor_interval_s)
 
     def _gone_over(self, known: _Log, *, is_first: bool) -> None:
         """The log is another file."""
-        if known.was_told:
+        if known.was_signalled:
             log.debug("rotated %s", known.path)
-        if known.was_told or (is_first and known.was_running):
+        if known.was_signalled or (is_first and known.was_running):
             self._compress(known)
-        known.unconfirmed, known.was_told = None, False
+        known.unconfirmed, known.was_signalled = None, False
 
     # --- rotations ---
 
@@ -283,11 +283,11 @@ class ContainerLogManager:
         try:
             done = await asyncio.get_running_loop().run_in_executor(self._rotators, self._rotate_now, known, policy)
         except OSError as error:
-            self._told(known, error)
+            self._reported(known, error)
         else:
             known.unconfirmed, known.problem = done.unconfirmed, ""
-            known.was_told = known.was_told or done.was_told
-            pause = LEAST_PAUSE_S if done.was_told else pause
+            known.was_signalled = known.was_signalled or done.was_signalled
+            pause = LEAST_PAUSE_S if done.was_signalled else pause
         finally:
             known.is_rotating = False
         if id in self._logs:
@@ -318,7 +318,7 @@ class ContainerLogManager:
         except FileNotFoundError:
             log.debug("%s has gone with its pod", known.path)
         except OSError as error:
-            self._told(known, error)
+            self._reported(known, error)
         finally:
             known.is_compressing = False
 
@@ -328,7 +328,7 @@ class ContainerLogManager:
     def _make_compressors(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._policy.max_workers, thread_name_prefix="compress", initializer=_be_nice)
 
-    def _told(self, known: _Log, error: OSError) -> None:
+    def _reported(self, known: _Log, error: OSError) -> None:
         """Log a problem that repeats once."""
         other = f"{error.filename}: " if error.filename not in (None, str(known.path)) else ""
         problem = f"{other}{error.strerror or error}"

@@ -33,7 +33,7 @@ from workers.userns.unshare import DEFAULT, Unshare
 
 TIMESTAMP_SLACK_S: Final = 1.0
 """File systems are behind the clock by a tick."""
-MAX_TOLD_FAILURES: Final = 10
+MAX_REPORTED_FAILURES: Final = 10
 """Most failures of one round that become events."""
 MAX_REPORTED: Final = 1_000
 """Most paths of one answer."""
@@ -74,7 +74,7 @@ class LogGarbageCollector:
         self._report = report
         self._requests: list[CollectLogs] = []
         self._wake = asyncio.Event()
-        self._told: frozenset[str] = frozenset()
+        self._reported: frozenset[str] = frozenset()
         """Failures of the last collection."""
 
     def ask(self, request: CollectLogs) -> None:
@@ -96,7 +96,9 @@ class LogGarbageCollector:
         if request.number:
             number, told = request.number, MAX_REPORTED
             await self._report(
-                LogsCollected(number=number, paths=found.removed[:told], failures=found.failures[:MAX_TOLD_FAILURES])
+                LogsCollected(
+                    number=number, paths=found.removed[:told], failures=found.failures[:MAX_REPORTED_FAILURES]
+                )
             )
 
     async def _look(self, request: CollectLogs) -> Collected:
@@ -119,11 +121,11 @@ class LogGarbageCollector:
         """Log a failure that repeats once."""
         for path in found.removed:
             log.info("removed %s: its pod is gone", path)
-        news = [failure for failure in found.failures if failure not in self._told]
-        self._told = frozenset(found.failures)
+        news = [failure for failure in found.failures if failure not in self._reported]
+        self._reported = frozenset(found.failures)
         for failure in news:
             log.warning("%s", failure)
-        for failure in news[:MAX_TOLD_FAILURES]:
+        for failure in news[:MAX_REPORTED_FAILURES]:
             await self._report(self._event(failure))
 
     def _event(self, message: str) -> EventReport:

@@ -64,7 +64,7 @@ class Unconfirmed(NamedTuple):
 class Rotated(NamedTuple):
     """Result of `rotate`."""
 
-    was_told: bool
+    was_signalled: bool
     """The monitor was told just now."""
     unconfirmed: Unconfirmed | None
     """For the next time."""

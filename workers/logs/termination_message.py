@@ -126,20 +126,22 @@ def with_termination_messages(status: RuntimePodStatus, messages: Mapping[str, s
     by_name = [list(of) for _, of in itertools.groupby(status.containers, key=lambda container: container.name)]
     max_bytes = MAX_POD_BYTES // max(1, len(by_name))
     containers = (
-        _told(container, messages, max_bytes) if rank < layout.KEPT_ATTEMPTS else container
+        _reported(container, messages, max_bytes) if rank < layout.KEPT_ATTEMPTS else container
         for of_a_name in by_name
         for rank, container in enumerate(of_a_name)
     )
     return msgspec.structs.replace(status, containers=tuple(containers))
 
 
-def _told(container: RuntimeContainerStatus, messages: Mapping[str, str], max_bytes: int) -> RuntimeContainerStatus:
+def _reported(container: RuntimeContainerStatus, messages: Mapping[str, str], max_bytes: int) -> RuntimeContainerStatus:
     """Cut at its end, as normalizeStatus does (pkg/kubelet/status/status_manager.go)."""
     message = messages.get(container.id, "")
     if not message or container.state is not ContainerState.EXITED:
         return container
-    told = clipped(message, max_bytes)
-    return msgspec.structs.replace(container, message=told, message_cut=told != message or _fills_its_room(message))
+    reported = clipped(message, max_bytes)
+    return msgspec.structs.replace(
+        container, message=reported, message_cut=reported != message or _fills_its_room(message)
+    )
 
 
 def _fills_its_room(message: str) -> bool:

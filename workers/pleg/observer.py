@@ -114,7 +114,7 @@ class Observer:
         await self._inspect_ours(uid, self._doubtful(uid, doubts.touched - gone))
         hinted = {id for id, wall in doubts.hinted if not self.known.has_inspected_since(id, wall)}
         await self._inspect_ours(uid, hinted - gone)
-        self.known.told(uid)  # reads records that nobody has read yet
+        self.known.reported(uid)  # reads records that nobody has read yet
         ids = self.known.of_pod(uid)
         infras = (found for id in ids if (found := self.known.inspected.get(id)) is not None and found.is_infra)
         return await self._status(uid, [sandbox_behind(infra) for infra in infras], ids, started_at)
@@ -190,8 +190,8 @@ class Observer:
         await self._confirm_gone(self.known.ours() - ids)
         await self._recall(listing)
         wanted = (*to_inspect(listing.containers, self.known.inspected), *sorted(self.known.unconfirmed & ids))
-        told = {container.id for container in listing.containers if self.known.is_told_run(container)}
-        failures |= await self.known.inspect(id for id in dict.fromkeys(wanted) if id not in told)
+        reported = {container.id for container in listing.containers if self.known.is_reported_run(container)}
+        failures |= await self.known.inspect(id for id in dict.fromkeys(wanted) if id not in reported)
         for failure in failures.values():
             if failure.kind is ErrorKind.UNAVAILABLE:
                 raise failure

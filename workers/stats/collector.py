@@ -155,12 +155,12 @@ class Collector:
         own = self._cgroups[target.id]
         found = self._by_processes(target.id, members, now.wall) if members else Measured()
         if own is not None:
-            told = own.read(now.wall)
+            reported = own.read(now.wall)
             found = Measured(
-                cpu=told.cpu or found.cpu,
-                memory=told.memory or found.memory,
-                io=told.io,
-                processes=found.processes or told.processes,
+                cpu=reported.cpu or found.cpu,
+                memory=reported.memory or found.memory,
+                io=reported.io,
+                processes=found.processes or reported.processes,
             )
         if found.cpu is None:
             return found

@@ -29,7 +29,7 @@ class _Traced:
         verb = getattr(self._runtime, name)
         if inspect.iscoroutinefunction(verb):
             operation = metrics.RUNTIME_OPERATIONS.get(name)
-            verb = _counted(name, operation, verb) if operation else _told(name, verb)
+            verb = _counted(name, operation, verb) if operation else _reported(name, verb)
         setattr(self, name, verb)
         return verb
 
@@ -38,7 +38,7 @@ def _words(name: str) -> str:
     return f"Podman: {name.replace('_', ' ')}"
 
 
-def _told(name: str, verb: Verb) -> Verb:
+def _reported(name: str, verb: Verb) -> Verb:
     words = _words(name)
 
     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -49,7 +49,7 @@ def _told(name: str, verb: Verb) -> Verb:
 
 
 def _counted(name: str, operation: str, verb: Verb) -> Verb:
-    """`_told`, and counted: recordOperation and recordError (pkg/kubelet/kuberuntime/instrumented_services.go)."""
+    """`_reported`, and counted: recordOperation and recordError (pkg/kubelet/kuberuntime/instrumented_services.go)."""
     words = _words(name)
     calls = METERS.counter(metrics.RUNTIME_OPERATIONS_TOTAL, operation)
     errors = METERS.counter(metrics.RUNTIME_OPERATIONS_ERRORS, operation)

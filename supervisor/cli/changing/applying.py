@@ -39,7 +39,7 @@ def apply_manifests(
             show=bool(report.output),
         )
         warn(result)
-        lines += [_told(line, report, done) for line in result.results]
+        lines += [_reported(line, report, done) for line in result.results]
         objects += result.objects
         if result.failed:
             problems.append(result.message or result.reason)
@@ -50,7 +50,7 @@ def apply_manifests(
     return objects
 
 
-def _told(line: str, report: ChangeReport, done: str) -> str:
+def _reported(line: str, report: ChangeReport, done: str) -> str:
     """The agent's line, with what was done in this command's words."""
     name, _, outcome = line.removesuffix(" (server dry run)").partition(" ")
     return report.line(name, done or outcome)

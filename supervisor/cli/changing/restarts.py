@@ -98,14 +98,14 @@ def container_progress(status: Json, before: str) -> str:
 
 def _wait(pods: Reflector, named: str, cause: Callable[[], str], timeout_s: float) -> None:
     """Until there is no cause to wait any more, telling each; 0.0 does not wait. Raises Failure."""
-    told = ""
+    reported = ""
 
     def is_back() -> bool:
-        nonlocal told
+        nonlocal reported
         now = cause()
-        if now and now != told:
+        if now and now != reported:
             click.echo(f"{named}: {now}")
-            told = now
+            reported = now
         return not now
 
     if timeout_s and not pods.wait_until(is_back, timeout_s):

@@ -227,10 +227,10 @@ def _resource(ref: Json, container: Json) -> str:
 
     kind, _, name = ref["resource"].partition(".")
     amount = parse_quantity(container.get("resources", {}).get(kind, {}).get(name, 0))
-    told = str(in_units(amount, parse_quantity(ref.get("divisor") or 0)))
-    if told == "0" and ref["resource"] in _LIMITS_OF_THE_NODE:
-        told = "node allocatable"
-    return f"{told} ({ref['resource']})"
+    reported = str(in_units(amount, parse_quantity(ref.get("divisor") or 0)))
+    if reported == "0" and ref["resource"] in _LIMITS_OF_THE_NODE:
+        reported = "node allocatable"
+    return f"{reported} ({ref['resource']})"
 
 
 def _field(pod: Json, path: str) -> str:

@@ -119,13 +119,13 @@ async def _until_over(forwarding: Forwarding, watch: _Watch) -> None:
         if not over.done():
             over.set_result(why)
 
-    def told(why: str) -> None:
+    def reported(why: str) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: it was over already
             loop.call_soon_threadsafe(settle, why)
 
     for signum in ENDING_SIGNALS:
         loop.add_signal_handler(signum, settle, int(signum))
-    watch.start(told)
+    watch.start(reported)
     try:
         why = await first_of(over, _for_ever(forwarding))
     except BrokenPipeError:

@@ -94,7 +94,7 @@ class PodConfig:
             for source, accepted in self._accepted.items()
             if accepted
         )
-        return (self._told_expected(), *restored) if self._expected else restored
+        return (self._reported_expected(), *restored) if self._expected else restored
 
     def merge(self, snapshot: SourceSnapshot, now: Instant) -> tuple[Update, ...]:
         """Updates that follow from the whole set of one source (pkg/kubelet/config/config.go, Merge).
@@ -153,9 +153,9 @@ class PodConfig:
             for item in before
             if item.key not in there and (item.source != snapshot.source or not snapshot.complete or item.file in held)
         )
-        return (self._told_expected(),) if self._expected != before else ()
+        return (self._reported_expected(),) if self._expected != before else ()
 
-    def _told_expected(self) -> ObjectsExpected:
+    def _reported_expected(self) -> ObjectsExpected:
         return ObjectsExpected(frozenset(item.key for item in self._expected))
 
     def objects(self) -> dict[ObjectKey, DesiredObject]:

@@ -47,7 +47,7 @@ class Certificates:
         self._clock = clock
         self._marks: Marks | None = None
         self._context: ssl.SSLContext | None = None
-        self._told = ""
+        self._reported = ""
         self._checked_at = -math.inf
 
     async def newest(self, files: FsExecutor) -> ssl.SSLContext:
@@ -72,7 +72,7 @@ class Certificates:
 
     def _known(self) -> ssl.SSLContext:
         if self._context is None:
-            raise NoCertificate(self._told)
+            raise NoCertificate(self._reported)
         return self._context
 
     def _refresh(self) -> None:
@@ -81,14 +81,14 @@ class Certificates:
             marks = self._look(files)
             if marks != self._marks:
                 self._context = server_context(self._settings, *files)
-                self._marks, self._told = marks, ""
+                self._marks, self._reported = marks, ""
                 _log.info("the server has read its certificate")
         except (OSError, ValueError) as error:  # `ssl.SSLError` is one of both
             self._tell(str(error))
 
     def _tell(self, why: str) -> None:
-        if why != self._told:
-            self._told = why
+        if why != self._reported:
+            self._reported = why
             _log.error("the server's certificate cannot be used: %s", why)
 
     def _files(self) -> tuple[str, str]:

@@ -56,7 +56,7 @@ class Objects:
         self._tell = tell
         self._tasks = BackgroundTasks()
         self._pods: dict[str, Pod] = {}
-        self._told: dict[str, ClusterValues] = {}
+        self._reported: dict[str, ClusterValues] = {}
         self._references = References()
         self._watches = ObjectWatches(client, tell, self._tasks)
         self._claims = Claims(client, self._claim_changed, self._tasks)
@@ -140,7 +140,7 @@ class Objects:
         self._apply(self._references.state(uid, ()))
         self._tokens.forget(uid)
         self._accounts.forget(uid)
-        if self._told.pop(uid, None) is not None:
+        if self._reported.pop(uid, None) is not None:
             self._tell(PodValuesStated(uid=uid, values=None))
 
     def _apply(self, difference: Difference) -> None:
@@ -171,18 +171,18 @@ class Objects:
             claims=self._claims_of(pod),
             account=self._accounts.of_pod(pod, self._tokens.of_pod(uid)),
         )
-        if values != self._told.get(uid):
-            self._told[uid] = values
+        if values != self._reported.get(uid):
+            self._reported[uid] = values
             self._tell(PodValuesStated(uid=uid, values=values))
 
     def _claims_of(self, pod: Pod) -> dict[str, PodClaim]:
         """By volume. What a pod was given once stays while the server does not answer."""
-        told, found = self._told.get(pod.metadata.uid, NO_VALUES).claims, {}
+        reported, found = self._reported.get(pod.metadata.uid, NO_VALUES).claims, {}
         keys = _claim_keys(pod)
         for volume in pod.spec.volumes:
             if volume.name not in keys:
                 continue
-            newest, before = self._claims.find(keys[volume.name]), told.get(volume.name)
+            newest, before = self._claims.find(keys[volume.name]), reported.get(volume.name)
             keeps = before is not None and not before.problem and not newest.is_answer
             found[volume.name] = before if before is not None and keeps else newest.of(pod, volume)
         return found

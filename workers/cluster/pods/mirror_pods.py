@@ -42,7 +42,7 @@ class MirrorPods:
         """Namespaces and names of the server's mirrors by UID."""
         self._is_listed = self._is_settled = False
         self._wake = asyncio.Event()
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         """Words that were said of a mirror last, by UID of its static pod; by its own where there is none."""
 
     # --- the server (Mirrors) ------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class MirrorPods:
         """Nothing of a pod is left here; False for one that is no static pod."""
         if self._static.pop(uid, None) is None:
             return False
-        self._told.pop(uid, None)
+        self._reported.pop(uid, None)
         self._wake.set()
         return True
 
@@ -144,7 +144,7 @@ class MirrorPods:
         except (ClusterError, ValueError) as error:
             self._tell(uid, f"mirror {'/'.join(key)}: {error}")
             return True
-        self._told.pop(uid, None)
+        self._reported.pop(uid, None)
         return False
 
     async def _keep(self, changed: PodChanged) -> None:
@@ -190,8 +190,8 @@ class MirrorPods:
 
     def _tell(self, uid: str, words: str) -> None:
         """Once for the same words."""
-        if self._told.get(uid) != words:
-            self._told[uid] = words
+        if self._reported.get(uid) != words:
+            self._reported[uid] = words
             log.warning("%s", words)
 
 

@@ -75,9 +75,9 @@ class _Entry:
         """When the next request may be made, monotonic seconds."""
         self.asked: _Versions | None = None
         """Versions that the patch under way was made of."""
-        self.told: JsonObject | None = None
+        self.reported_status: JsonObject | None = None
         """The status that the server has taken last, of whatever it has made since."""
-        self.told_at = 0.0
+        self.reported_at = 0.0
         """When that was, monotonic seconds."""
         self.unchanged_by: _Versions | None = None
         """Versions that the last patch was made of that has changed nothing."""
@@ -187,7 +187,7 @@ class StatusManager:
             return None, entry.not_before - now
         patch, is_prompt = self._patch(entry, entry.known)
         is_last = entry.is_released and entry.known.is_deleted and not entry.known.is_mirror
-        if patch and not (is_last and _is_told(entry)):
+        if patch and not (is_last and _is_reported(entry)):
             wait_s = _earliest(entry, is_prompt=is_prompt) - now
             if wait_s > 0.0:
                 return None, wait_s
@@ -215,7 +215,7 @@ class StatusManager:
         keeps something of the status in another form: the same patch would change nothing again."""
         entry = self._ended(uid, 0.0)
         if entry is not None and entry.asked is not None:
-            entry.told, entry.told_at = entry.asked[1], now
+            entry.reported_status, entry.reported_at = entry.asked[1], now
             if entry.asked[0] == answer.metadata.resource_version:
                 entry.unchanged_by = entry.asked
         self.changed(answer)
@@ -242,15 +242,15 @@ def _versions(entry: _Entry, known: KnownPod) -> _Versions:
     return known.metadata.resource_version, entry.own or {}
 
 
-def _is_told(entry: _Entry) -> bool:
+def _is_reported(entry: _Entry) -> bool:
     """Whether the server has taken the status as it is: if it has another one now, that is somebody else's."""
-    return entry.told is not None and entry.own == entry.told
+    return entry.reported_status is not None and entry.own == entry.reported_status
 
 
 def _earliest(entry: _Entry, *, is_prompt: bool) -> float:
     """When the server may be told of a difference, monotonic seconds."""
-    if _is_told(entry):
-        return entry.told_at + RECONCILE_S
+    if _is_reported(entry):
+        return entry.reported_at + RECONCILE_S
     return 0.0 if is_prompt or entry.is_released else entry.since + SETTLE_S
 
 

@@ -140,8 +140,8 @@ async def delete_now(client: Client, namespace: str, name: str, uid: str) -> Non
     path = PODS.path(namespace, name)
     answer = await client.request("DELETE", path, body=msgspec.json.encode(options))
     try:
-        told = _DELETED.decode(answer)
-        if told.kind != "Status":
-            check_name(told.metadata.uid, uid)
+        reported = _DELETED.decode(answer)
+        if reported.kind != "Status":
+            check_name(reported.metadata.uid, uid)
     except UNDECODABLE as error:
         raise Unreachable(f"DELETE {path}: the answer is no pod: {error}") from None

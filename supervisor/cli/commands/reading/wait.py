@@ -189,10 +189,10 @@ class _Wait:
         if not self._goal.may_come:
             self.left = [key for key in self.left if key not in missing]
         self._wait(timeout_s)
-        told = [] if self._goal.needs_none or self._goal.may_come else missing
+        reported = [] if self._goal.needs_none or self._goal.may_come else missing
         kind = self._resource.plural
         return [
-            *(f'Error from server (NotFound): {kind} "{name}" not found' for _, name in told),
+            *(f'Error from server (NotFound): {kind} "{name}" not found' for _, name in reported),
             *(f"error: timed out waiting for the condition on {kind}/{name}" for _, name in self.left),
         ]
 

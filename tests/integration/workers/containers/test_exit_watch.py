@@ -62,14 +62,14 @@ class Watched:
     def __init__(self, max_watches: int | None = None, *, wants_notes: bool = False) -> None:
         self.clock = SimClock()
         self.host = Host()
-        self.told: asyncio.Queue[str] = asyncio.Queue()
+        self.reported: asyncio.Queue[str] = asyncio.Queue()
         self.noted: asyncio.Queue[str] = asyncio.Queue()
         on_record = self.noted.put_nowait if wants_notes else None
-        self.watch = ExitWatch(self.host, self.clock, self.told.put_nowait, max_watches, on_record=on_record)
+        self.watch = ExitWatch(self.host, self.clock, self.reported.put_nowait, max_watches, on_record=on_record)
 
     async def next(self) -> str:
         async with asyncio.timeout(DEADLINE_S):
-            return await self.told.get()
+            return await self.reported.get()
 
 
 async def test_the_pod_of_a_process_that_ended_is_told(sleeper: subprocess.Popen[bytes]) -> None:
@@ -97,7 +97,7 @@ async def test_what_is_forgotten_is_not_told(sleeper: subprocess.Popen[bytes]) -
     watched.watch.watch(inspected("c3", pid=sleeper.pid), "u3")
     sleeper.kill()
     assert await watched.next() == "u3"
-    assert watched.told.empty()
+    assert watched.reported.empty()
     watched.watch.close()
 
 
@@ -121,7 +121,7 @@ async def test_descriptors_are_bounded_and_given_back_and_the_rest_is_known(slee
 async def test_beyond_the_maximum_a_glance_still_finds_an_end(sleeper: subprocess.Popen[bytes]) -> None:
     watched = Watched(max_watches=0)
     watched.watch.watch(inspected("c1", pid=sleeper.pid), "u1")
-    assert watched.told.empty()
+    assert watched.reported.empty()
     sleeper.kill()
     sleeper.wait()
     watched.watch.watch(inspected("c1", pid=sleeper.pid), "u1")
@@ -155,7 +155,7 @@ async def test_what_the_monitor_has_noted_is_told_instead_of_the_need_to_look() 
     assert watched.watch.record_of("c1", GONE.pid + 1) is None
     observation_requests = watched.host.looks_for_records
     await asyncio.sleep(10)
-    assert (watched.host.looks_for_records, watched.told.empty()) == (observation_requests, True)
+    assert (watched.host.looks_for_records, watched.reported.empty()) == (observation_requests, True)
     assert watched.watch.unconfirmed == {"c1"}, "Podman is to be asked, too"
     watched.watch.forget("c1")
     assert watched.watch.record_of("c1", GONE.pid) is None
@@ -166,10 +166,10 @@ async def test_a_monitor_that_lives_is_waited_for_on_a_busy_host_instead_of_aski
     watched = Watched(wants_notes=True)
     watched.watch.watch(GONE, "u1")
     await asyncio.sleep(RECORD_WAIT_S / 2)
-    assert (watched.noted.empty(), watched.told.empty()) == (True, True)
+    assert (watched.noted.empty(), watched.reported.empty()) == (True, True)
     watched.host.record = RecordedEnd(exit_code=3, finished_at=5.0)
     assert await watched.noted.get() == "u1"
-    assert watched.told.empty()
+    assert watched.reported.empty()
 
 
 @simulated
@@ -200,7 +200,7 @@ async def test_what_was_looked_at_meanwhile_needs_no_note() -> None:
     watched.watch.watch(GONE, "u1")
     watched.watch.forget("c1")
     await asyncio.sleep(1)
-    assert (watched.host.looks_for_records, watched.told.empty(), watched.noted.empty()) == (0, True, True)
+    assert (watched.host.looks_for_records, watched.reported.empty(), watched.noted.empty()) == (0, True, True)
 
 
 @simulated
@@ -216,14 +216,14 @@ async def test_the_recorded_end_of_an_infra_container_is_told_by_an_observation(
 async def test_a_record_stands_for_podmans_word_for_a_while() -> None:
     watched = Watched(wants_notes=True)
     watched.watch.watch(GONE, "u1")
-    assert not watched.watch.is_told("c1"), "nothing is recorded yet"
+    assert not watched.watch.is_reported("c1"), "nothing is recorded yet"
     watched.host.record = RecordedEnd(exit_code=3, finished_at=5.0)
-    assert watched.watch.is_told("c1"), "who asks does not wait for the next look"
+    assert watched.watch.is_reported("c1"), "who asks does not wait for the next look"
     assert watched.watch.record_of("c1", GONE.pid) == watched.host.record
     assert watched.watch.unconfirmed == {"c1"}
     await asyncio.sleep(2 * RECORD_HOLDS_S)
-    assert not watched.watch.is_told("c1")
-    assert not watched.watch.is_told("c2")
+    assert not watched.watch.is_reported("c1")
+    assert not watched.watch.is_reported("c2")
 
 
 @simulated
@@ -240,7 +240,7 @@ async def test_a_dead_monitor_has_told_podman_nothing() -> None:
     assert watched.watch.end_of("c1", GONE.pid + 1) is None
     assert watched.clock.now().mono - began.mono < 2 * SETTLE_S
     await asyncio.sleep(100)
-    assert watched.told.empty()
+    assert watched.reported.empty()
 
 
 @simulated

@@ -78,16 +78,16 @@ async def test_a_log_that_does_not_answer_is_what_the_message_says(logs: Path) -
         known.recall(ended(logs), 1.0)
         async with going_on():
             await known.read_messages(UID)
-        [told] = known.status(UID, (), ["c1"], 1.0).containers
-        assert TIMED_OUT in told.message
+        [reported] = known.status(UID, (), ["c1"], 1.0).containers
+        assert TIMED_OUT in reported.message
     file = logs / "below" / "main" / "0.log"
     file.parent.mkdir(parents=True)
     file.write_text("2026-11-20T08:37:22.791861700+00:00 stdout F out of eggs\n")
     await known.files.run("logs", int)  # the thread that hung has ended
     known.recall(ended(logs), 2.0)
     await known.read_messages(UID)
-    [told] = known.status(UID, (), ["c1"], 2.0).containers
-    assert told.message == "out of eggs\n"
+    [reported] = known.status(UID, (), ["c1"], 2.0).containers
+    assert reported.message == "out of eggs\n"
     known.close()
 
 

@@ -42,7 +42,7 @@ class Rotation:
         """Whether the monitor was told."""
         done = rotate(self.log, max_files, WALL, self.monitor.control, self.unconfirmed)
         self.unconfirmed = done.unconfirmed
-        return done.was_told
+        return done.was_signalled
 
     def compress(self) -> None:
         compress_older(self.log, lambda: True)

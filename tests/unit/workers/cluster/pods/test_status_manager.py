@@ -208,7 +208,7 @@ RULED = {"restartPolicy": "Never", "restartPolicyRules": [RULE]}
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "spec", "is_told"),
+    ("exit_code", "spec", "is_reported"),
     [
         (0, {"restartPolicy": "Never"}, False),
         (1, {"restartPolicy": "Never"}, False),
@@ -220,7 +220,7 @@ RULED = {"restartPolicy": "Never", "restartPolicyRules": [RULE]}
     ],
 )
 def test_an_end_that_is_final_is_not_left(
-    exit_code: int, spec: dict[str, Any], *, is_told: bool, caplog: pytest.LogCaptureFixture
+    exit_code: int, spec: dict[str, Any], *, is_reported: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Upstream keeps the status that the server has, and says so; the server would refuse the other one."""
     statuses = StatusManager()
@@ -228,11 +228,11 @@ def test_an_end_that_is_final_is_not_left(
     for state in ("waiting", "running"):
         statuses.report_plain("u1", {**ENDED, "hostIP": "192.0.2.1", "containerStatuses": [main(state)]}, 0.0)
         action, again_s = statuses.due("u1", SETTLE_S)
-        assert isinstance(action, PatchStatus) is is_told
+        assert isinstance(action, PatchStatus) is is_reported
         assert again_s == 0.0, "nothing is tried again before something changes"
         statuses.failed("u1", 0.0 - RETRY_S)
     said = [record.message for record in caplog.records if "illegal transition" in record.message]
-    assert len(said) == (0 if is_told else 1), "once"
+    assert len(said) == (0 if is_reported else 1), "once"
 
 
 def test_a_status_that_was_withheld_is_told_when_the_container_has_ended_again() -> None:
