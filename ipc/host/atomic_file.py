@@ -1,4 +1,4 @@
-"""Files of our own state: there whole or not at all, whatever is killed or loses power, and read with suspicion.
+"""Files of the agent's state: whole or absent after any kill or power cut, and checked when they are read.
 
 The only writer of such files in the project.
 """
@@ -22,7 +22,7 @@ NAME_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errn
 
 
 class UntrustedFile(Exception):
-    """Why a file's content is not believed."""
+    """A file's content is not trusted; the text says why."""
 
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = True, mode: int = PRIVATE_FILE_MODE) -> None:

@@ -1,4 +1,4 @@
-"""Time. The only file of the project that reads a clock of the host's; everything else is given an :class:`Instant`.
+"""Time. This file alone reads the host's clocks; all other code is given an :class:`Instant`.
 
 A core gets an Instant, a shell with an event loop a :class:`Clock`. Processes without a loop call `monotonic` and
 `wall`; deadlines of `asyncio.timeout_at` are counted in `loop_clock.loop_time`.
@@ -40,7 +40,7 @@ class Instant(msgspec.Struct, frozen=True):
 
 
 class Clock(Protocol):
-    """Where an I/O shell gets its time from; tests hand in a simulated one."""
+    """The source of time of an I/O shell. Tests pass a simulated one."""
 
     def now(self) -> Instant: ...
 

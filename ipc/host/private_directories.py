@@ -1,4 +1,4 @@
-"""Directories of our own, and those above them."""
+"""Directories of the agent, and those above them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Opens files whose names others may have given to something else: a FIFO, a socket, a device or a directory holds
-nobody up.
+"""Opens regular files without ever blocking, even if the name belongs to a FIFO, a socket, a device or a directory.
 
-A plain open(2) of a FIFO waits for another process, for ever if there is none. So what is no file of the kernel's is
-opened here, or with O_NONBLOCK elsewhere; `tests/unit/test_blocking_opens.py` reads the source.
+A plain open(2) of a FIFO waits for another process, possibly for ever. So all files but the kernel's are opened here,
+or with O_NONBLOCK elsewhere; `tests/unit/test_blocking_opens.py` reads the source.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def opened_regular_file(path: StrPath, flags: int = os.O_RDONLY, mode: int = PRI
 
 
 def read_regular_file(path: StrPath, max_bytes: int) -> bytes:
-    """Content of a regular file, its first bytes where it has more than so many. Raises OSError."""
+    """Content of a regular file, at most its first ``max_bytes``. Raises OSError."""
     with opened_regular_file(path) as fd:
         return read_at_most(fd, max_bytes)
 

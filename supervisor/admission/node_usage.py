@@ -1,6 +1,6 @@
 """Resources and host ports that the pods of the node have together, kept as sums.
 
-Holds state, no I/O. Pods that go down count until nothing of them is left, or until they are passed over (`without`).
+Holds state, no I/O. Terminating pods count until nothing of them is left, or until they are left out (`without`).
 """
 
 from __future__ import annotations

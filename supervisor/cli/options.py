@@ -1,4 +1,4 @@
-"""Options that many commands have, and the way from them to the agent."""
+"""Options that many commands share, and the client that they choose."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A client's own copy of objects, kept by list and watch (client-go tools/cache, reflector.go).
 
-Survives the API server's restarts: it resumes where it stopped, or lists again and tells what changed meanwhile.
+It survives restarts of the API server: it resumes where it stopped, or lists again and reports what changed meanwhile.
 """
 
 from __future__ import annotations

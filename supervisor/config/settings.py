@@ -439,7 +439,7 @@ def _pin_problem(name: str) -> str | None:
 
 
 class Settings(_Section, frozen=True, kw_only=True):
-    """All settings, with their defaults. What each setting is for says ``configs/rootlet.yaml``."""
+    """All settings, with their defaults. ``configs/rootlet.yaml`` says what each is for."""
 
     api_version: str = API_VERSION
     kind: str = KIND

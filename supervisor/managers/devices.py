@@ -1,7 +1,7 @@
 """Devices of the node, and which pod's containers have them (pkg/kubelet/cm/devicemanager).
 
-What was given is kept with the pods' other resources, and outlives the agent there. A
-container that runs says itself with which devices it was made; that counts more than the record.
+Allocations are kept with the pods' other resources, and so outlive the agent. The labels of a running container name
+its devices; they count more than the record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from supervisor.managers.allocation import AllocationManager
 
 
 class DeviceManager:
-    """Gives devices to pods that are admitted, and takes them back."""
+    """Allocates devices to admitted pods, and frees them."""
 
     def __init__(
         self, devices: Devices, allocations: AllocationManager, statuses: Callable[[], Mapping[str, RuntimePodStatus]]

@@ -1,4 +1,4 @@
-"""Commands of the sync loop that one event causes, and the children that are up to get messages."""
+"""Commands that one event causes in the sync loop, and the children that are up and can get messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from supervisor.protocol.commands import NOTHING, LoopCommand, RestsOn, Send
 
 
 class CommandBuffer:
-    """Commands in their order. Nothing is kept for a child that is away: it is sent what it needs when it comes up."""
+    """Commands in their order. It keeps none for a child that is down: a new child gets what it needs when it comes
+    up."""
 
     def __init__(self, fed: tuple[int, ...]) -> None:
         """``fed``: slots of those who tell others of pods."""

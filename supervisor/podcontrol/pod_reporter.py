@@ -1,4 +1,4 @@
-"""Statuses and events of pods on their way out: to the API server's feed and to the agent's log."""
+"""Reports of pods: statuses and events go to the API server's feed and to the agent's log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VIEW_S = 1.0
 
 
 class PodReporter:
-    """Reports what changed of a pod, and tries again what could not be reported."""
+    """Reports changes of a pod, and repeats reports that failed."""
 
     def __init__(self, statuses: StatusManager, probes: ProbeManager, cache: PodCache, out: CommandBuffer) -> None:
         self._later: list[PodRecord] = []

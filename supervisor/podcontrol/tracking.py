@@ -1,4 +1,4 @@
-"""Pods as the sync loop begins to track them, replaces, syncs anew and forgets them (pkg/kubelet/pod_workers.go)."""
+"""Tracking of pods: the sync loop begins, replaces, re-syncs and forgets them (pkg/kubelet/pod_workers.go)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from supervisor.record.status_manager import StatusManager
 
 
 class PodTracking:
-    """Changes of the pod table that others have to hear of."""
+    """Changes of the pod table that other owners must learn of."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How containers of the wanted pods have begun and ended: remembered beyond the containers, which anybody may remove.
+"""Starts and ends of the desired pods' containers, remembered even when the containers are removed.
 
 The kubelet has its API server for that: a status that says terminated is kept there (pkg/kubelet/kubelet_pods.go,
 convertToAPIContainerStatuses), and of one that said running it is known that it ran. A run is remembered when it is

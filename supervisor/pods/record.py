@@ -1,4 +1,4 @@
-"""State that the sync loop keeps of one pod: what is wanted of it, who works for it, and its phase machine."""
+"""The record that the sync loop keeps of one pod: its desired state, its worker, its phase machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def head_start(uid: str) -> int:
 
 
 class PodRecord:
-    """Entry of the pod table. Only its own methods assign anything of it, but for its parts."""
+    """Entry of the pod table. Only its own methods change its attributes; owners replace its parts."""
 
     def __init__(self, uid: str, name: str, pod: Pod | None, source: str, slot: int, row: int, parts: PodParts) -> None:
         """``pod``: None for an orphan. ``name``: namespace and name."""

@@ -1,4 +1,4 @@
-"""Every pod that the sync loop knows: its pod worker state, its row on the board, and which pod worker owns it."""
+"""Every pod that the sync loop knows: its record, its row on the board, and the pod worker that owns it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from supervisor.processes.worker_pool import QUARANTINE_SLOT
 
 
 class PodTable:
-    """Pod worker states by UID. Iterates over them, so that an iteration may not add or forget any."""
+    """Pod records by UID. An iteration over them must not add or forget any."""
 
     def __init__(self, limits: WorkerLimits, rows: int, is_up: Callable[[int], bool], known: KnownPods) -> None:
         """``is_up``: whether a worker is in that slot."""

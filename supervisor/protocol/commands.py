@@ -1,4 +1,4 @@
-"""Commands down: everything that the sync loop has done by the master. Without behaviour.
+"""Commands down: all effects that the sync loop asks the master for. Without behaviour.
 
 The answer of the loop to one event (`supervisor.protocol.events`) is a list of these, carried out in their order.
 """

@@ -1,4 +1,4 @@
-"""How what the sources state differs from what they stated before (pkg/kubelet/types/pod_update.go). Pure."""
+"""Differences between the sources' desired objects and the previous ones (pkg/kubelet/types/pod_update.go). Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PodUpdate(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     pods: tuple[Pod, ...] = ()
     is_batched: bool = False
-    """Others come right behind: a `StatusesDue` follows, and the first statuses of pods that are new wait for it."""
+    """More updates follow: the first statuses of new pods wait for the `StatusesDue` that ends the batch."""
 
     def __post_init__(self) -> None:
         if self.op is PodOperation.SET:

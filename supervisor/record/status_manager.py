@@ -1,7 +1,7 @@
 """Status of every pod, as it is generated and as it is reported, and the events about it (pkg/kubelet/status).
 
-What makes a status and is kept nowhere else is a part of the pod (`StatusRecord`): why it was rejected or killed, what
-its last sync could not do, and the status before. The feed carries what changed to the API server.
+The inputs of a status that have no other owner are a part of the pod (`StatusRecord`): why it was rejected or killed,
+the failures of its last sync, and the previous status. The feed carries changes to the API server.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Is a source still what it was? A directory that became another one, and misses manifests, is in doubt: not empty.
+"""Checks that a source is still the same. Another directory with missing manifests is a mismatch, not an empty source.
 
-A file system that was unmounted leaves its empty mount point, a deployment that goes wrong a directory too many: both
-look like the wish that every pod end. So what the source was when it was believed last is kept beside the checkpoint,
-and a look that finds something else there, with manifests missing, is told and waited for. Somebody who means it says
-so (`rootlet reload --accept-manifests`). Manifests that go from the very same directory are taken for gone.
+An unmounted file system leaves its empty mount point, and a failed deployment a wrong directory. Both look as if every
+pod should end. So the identity of the last accepted source is kept beside the checkpoint. If a read finds another
+directory that lacks manifests, the agent reports it and waits. An operator accepts the change by `rootlet reload
+--accept-manifests`. Manifests that go from the same directory count as removed.
 """
 
 from __future__ import annotations

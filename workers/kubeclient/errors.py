@@ -155,7 +155,7 @@ class ApiError(ClusterError):
 
 
 def check_name(reported: str, asked: str) -> None:
-    """Raises ValueError where the server has told of another object than it was asked about."""
+    """Check that the server has answered about the object it was asked for. Raises ValueError."""
     if reported != asked:
         raise ValueError(f"the server has told of another object, {reported[:MAX_TOLD_CHARS]!r}")
 

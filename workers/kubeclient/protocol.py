@@ -1,4 +1,4 @@
-"""Face of the client: what the rooms of a node ask of the API server, and how they get what changes there."""
+"""Protocol of the client: the requests that the rooms of a node make, and the watches that they follow."""
 
 from __future__ import annotations
 

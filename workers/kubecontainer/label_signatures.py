@@ -53,7 +53,7 @@ _CONTAINER: Final = _Kind(
 
 
 class Ownership(msgspec.Struct, frozen=True, kw_only=True):
-    """Signs what this agent makes, and says of what Podman shows whether this agent has made it."""
+    """Signs the containers that this agent makes, and recognizes them in what Podman shows."""
 
     instance: str
     key: LabelKey

@@ -65,7 +65,7 @@ class ErrorKind(enum.StrEnum):
 
 
 class RuntimeCallError(Exception):
-    """A verb failed. The message has no user and no password of a URL, whoever has put them there."""
+    """A verb failed. The message contains no user and no password of a URL."""
 
     def __init__(self, kind: ErrorKind, call: str, message: str) -> None:
         self.kind = kind

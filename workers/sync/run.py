@@ -84,7 +84,7 @@ def touched_by(answer: object, subject: object = "", *_: object) -> str:
 
 
 class SyncRun:
-    """One sync of one pod: its calls, its events, its record. Nothing that one step hands to another is kept here."""
+    """One sync of one pod: its calls, its events, its record. It keeps no values that steps pass to one another."""
 
     def __init__(
         self,

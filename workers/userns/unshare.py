@@ -1,7 +1,7 @@
 """Run steps inside Podman's user and mount namespace (`workers.userns.entry`), by `podman unshare`.
 
-That command joins the namespaces in which Podman's service works, whichever process holds them, and makes them when
-there are none: the one public way in. It costs 0.1 s and so is taken only where a step needs it. Measured against
+That command joins the namespaces of Podman's service, whichever process holds them, and makes missing ones. It is the
+one public way in. It costs 0.1 s, so only steps that need it use it. Measured against
 entering by nsenter(1) through a monitor's /proc entry, see `docs/volumes.md`.
 """
 

@@ -1,4 +1,4 @@
-"""Types of JSON that is handled as it came: of any kind of object, with fields of any version."""
+"""Types of JSON that passes through unchanged: any kind of object, fields of any version."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reading the Structs as data: which JSON fields a type has and what each holds.
 
-Decoding, the table of support and the tests walk the types with this instead of keeping lists of their own.
+Decoding, the table of support and the tests walk the types with it, and keep no lists of their own.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Objects that stand beside pods in manifests, and the ConfigMaps, Secrets and claims that a pod refers to. Pure.
 
-A pod can refer to those of its own namespace only, so a kind and a name say which one is meant. Classes and volumes
-have none; a pod refers to its RuntimeClass, and has of its PriorityClass the number.
+A pod refers only to objects of its own namespace, so a kind and a name identify one. Classes and volumes have no
+namespace. A pod refers to its RuntimeClass, and has the number of its PriorityClass.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Resources that this node can give to pods, found out once by the master: for admission, downward API and limits. And
-what a cluster says of its Node, for admission."""
+"""Resources that this node can give to pods, and the cluster's view of the Node. The master measures them once, for
+admission, downward API and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of all kinds of objects that the admin socket answers for, and how people call them."""
+"""The table of all kinds of objects that the admin socket serves, and their names."""
 
 from __future__ import annotations
 

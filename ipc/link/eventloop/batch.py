@@ -1,8 +1,8 @@
-"""Things of one kind that come one soon after the other: what else is to be done waits until the last of them has come.
+"""Batches: things of one kind that come shortly after one another. Other work waits until the last of them has come.
 
-Pods that a cluster binds at once go through three processes on the same CPUs. What each of them causes takes more CPU
-than its way does, so the first ones would hold up the last. That work waits for the moment of the burst, and not longer
-than LONGEST_S; what a thing causes that comes alone waits for nobody, or for so long as is said.
+A cluster binds many pods at once, and they pass through three processes on the same CPUs. The follow-up work of a pod
+costs more CPU than its start, so the first pods would hold up the last. That work waits for the end of the batch, at
+most LONGEST_S. A thing that comes alone waits for ``alone_s``, by default not at all.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Final
 from ipc.link.eventloop.loop_clock import loop_time
 
 QUIET_S: Final = 0.01
-"""After so many seconds without another one a burst is over."""
+"""A batch is over after this time without another thing, in seconds."""
 LONGEST_S: Final = 0.1
-"""A burst that goes on for longer holds nothing up any more, in seconds."""
+"""A batch holds other work up for at most this time, in seconds."""
 
 
 class Batch:
-    """The burst under way, if there is one. Pure: times in seconds of one monotonic clock."""
+    """The batch under way, if there is one. Pure: times in seconds of one monotonic clock."""
 
     def __init__(self, alone_s: float = 0.0) -> None:
-        """``alone_s``: how long the first one waits for a second, in seconds."""
+        """``alone_s``: how long a batch of one waits for a second thing, in seconds."""
         self._alone_s = alone_s
         self._began_at = self._last_at = -math.inf
 
     def came(self, now: float) -> None:
-        """Another one has come."""
+        """A thing has come."""
         if now - self._last_at > QUIET_S:
             self._began_at = now
         self._last_at = now
 
     def left_s(self, now: float) -> float:
-        """Seconds until the burst is over as far as is known now."""
+        """Seconds until the batch is over, if nothing more comes."""
         quiet_s = self._alone_s if self._last_at == self._began_at else QUIET_S
         return max(0.0, min(self._last_at + quiet_s, self._began_at + LONGEST_S) - now)
 
 
 class BatchGate:
-    """Lets nobody pass while things come. For one event loop."""
+    """The gate is closed while a batch comes. For one event loop."""
 
     def __init__(self, alone_s: float = 0.0) -> None:
         """See `Batch`."""
@@ -48,11 +48,11 @@ class BatchGate:
         self._over: asyncio.Future[None] | None = None
 
     def came(self) -> None:
-        """Another one has come."""
+        """A thing has come."""
         self._batch.came(loop_time())
 
     async def over(self) -> None:
-        """Return when none comes any more, at once if none has come."""
+        """Return when the batch is over, at once if there is none."""
         over = self._over
         if over is None:
             left_s = self._batch.left_s(loop_time())
@@ -64,7 +64,7 @@ class BatchGate:
         await asyncio.shield(over)
 
     def _look(self, over: asyncio.Future[None]) -> None:
-        """One timer, however many wait."""
+        """One timer serves all that wait."""
         if left_s := self._batch.left_s(loop_time()):
             asyncio.get_running_loop().call_later(left_s, self._look, over)
         else:

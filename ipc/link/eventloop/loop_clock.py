@@ -1,4 +1,4 @@
-"""The clock of an event loop. Apart from `clock`, so that a command that has no loop need not import asyncio."""
+"""The clock of an event loop. It stands apart from `clock`, so that commands without a loop do not import asyncio."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Background tasks: the one way to begin work that is not awaited where it begins, and to run several things at a time.
+"""Background tasks: the one way to start work without awaiting it at once, and to run several things at a time.
 
-asyncio drops a task that nobody refers to, and keeps a task's exception to itself until somebody asks for it. So every
-task here has an owner that refers to it and a name. An exception that its owner has not declared as expected is logged
-with that name and counted; then the task is begun again (`restarted`), or what depends on it fails (``on_failure``).
+asyncio drops a task without a reference, and hides its exception until the task is awaited. So every task here has a
+name, and an owner that refers to it. An exception that the owner does not expect is logged with that name and counted.
+Then the task starts again (`restarted`), or its dependents fail (``on_failure``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Catalogue of the links: which messages the master and the children of a role send one another.
 
-Both ends take their types from here, so they cannot disagree. Commands go down, from the master; reports come up.
+Both ends take their types from here, so they cannot differ. Commands go down, from the master; reports come up.
 """
 
 from __future__ import annotations

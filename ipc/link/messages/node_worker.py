@@ -203,7 +203,7 @@ class ObservationFailed(Message, frozen=True, kw_only=True):
 
 
 class RuntimeHealth(Message, frozen=True, kw_only=True):
-    """Whether Podman answers, and has what it gives pods a network with; sent when that changes."""
+    """Whether Podman answers, and has its network programs; sent when that changes."""
 
     healthy: bool
     version: str = ""

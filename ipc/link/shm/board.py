@@ -94,7 +94,7 @@ class PodRow(msgspec.Struct, frozen=True):
 
 
 class Board:
-    """Worker rows and pod rows in one shared mapping. Every ``read_`` is safe whatever the writers do."""
+    """Worker rows and pod rows in one shared mapping. Every ``read_`` is safe while writers write."""
 
     @classmethod
     def create(cls, *, worker_slots: int, pod_rows: int, pod_row_bytes: int = POD_ROW_BYTES) -> Board:

@@ -1,8 +1,8 @@
 """Statistics in shared memory: a ring of the newest snapshots, and the demand for them.
 
 One mapping that all processes inherit. The node worker is its one writer, whoever serves requests reads. Statistics are
-collected only while somebody asks: a reader writes down when it asked and rings a bell. When nobody has asked for long
-the writer gives the memory back; until the first request none of it is touched.
+collected on demand: a reader writes down when it asked and wakes the writer. After a long time without a request the
+writer gives the memory back; until the first request none of it is touched.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ipc.link.shm.cell import Cell
 
 
 class WakeUp:
-    """An eventfd that all forks inherit: any process may ring it, one waits on its event loop. Rung before anybody
-    waits, it stays rung."""
+    """An eventfd that all forks inherit: any process may wake it, one process waits on its event loop. A wake-up
+    before the wait is kept."""
 
     def __init__(self) -> None:
         """Raises OSError, e.g. EMFILE."""
@@ -32,7 +32,7 @@ class WakeUp:
             os.eventfd_write(self._fd, 1)
 
     async def wait(self) -> None:
-        """Wait until the bell was rung, once for any number of rings. For one task of one process at a time."""
+        """Wait for a wake-up; any number of them count once. For one task of one process at a time."""
         loop, rung = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._fd, rung.set)
         try:

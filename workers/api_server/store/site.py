@@ -1,4 +1,4 @@
-"""The services that every handler of the admin socket works with, and the steps that handlers share."""
+"""The services that every handler of the admin socket uses, and the steps that handlers share."""
 
 from __future__ import annotations
 

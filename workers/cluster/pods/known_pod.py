@@ -1,4 +1,4 @@
-"""A pod as the server has it: what is looked at of every version, and the rest as it came. Pure."""
+"""A pod as the server has it: the decoded parts of each version, and the rest unchanged. Pure."""
 
 from __future__ import annotations
 

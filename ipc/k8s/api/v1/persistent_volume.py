@@ -111,7 +111,7 @@ class PersistentVolumeClaimStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaim(ApiStruct, frozen=True, kw_only=True):
-    """A wish for storage, of which pods of its namespace mount what it was given."""
+    """A request for storage. Pods of its namespace mount the volume that it is bound to."""
 
     api_version: Literal["v1"] = always("v1")
     kind: Literal["PersistentVolumeClaim"] = always("PersistentVolumeClaim")
